@@ -1,0 +1,148 @@
+package task
+
+import "encoding/json"
+
+// Change is one compare-and-set on one task: it applies only to a task whose status is in From and whose attempt and claim id are
+// the ones given; otherwise it changes nothing.
+type Change struct {
+	ID      string
+	From    Statuses
+	Attempt int64
+	ClaimID string
+
+	To        Status // the status after it
+	UpdatedAt int64  // epoch ms
+
+	Assign     *Assignment     // executor, incarnation, attempt and claim id of a claim
+	Unassign   bool            // no executor and no incarnation; attempt and claim id stay, as the fence
+	StartedAt  int64           // 0 = as it was
+	FinishedAt int64           // 0 = as it was
+	Result     json.RawMessage // nil = as it was
+	Error      string          // empty = as it was
+	Progress   *Progress       // nil = as it was
+	Desired    Desired         // empty = as it was; a terminal status clears it in any case
+	Reset      bool            // forget the outcome of the last run: times, result, error, progress, failures, wishes
+}
+
+// Assignment is one claim: this attempt of the task belongs to this incarnation of the node.
+type Assignment struct {
+	Executor    string
+	Incarnation string
+	Attempt     int64
+	ClaimID     string
+	At          int64 // epoch ms
+}
+
+// Matches says whether the change applies to t.
+func (c *Change) Matches(t *Task) bool {
+	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID
+}
+
+// Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one atomic step.
+func (c *Change) Apply(t *Task) bool {
+	if !c.Matches(t) {
+		return false
+	}
+	t.LifecycleStatus = c.To
+	t.UpdateDateTime = c.UpdatedAt
+	if c.Reset {
+		t.StartDateTime, t.FinishDateTime, t.AssignedDateTime = 0, 0, 0
+		t.Result, t.Error, t.Progress, t.Failures, t.Crashes, t.Desired = nil, "", nil, 0, 0, ""
+	}
+	if a := c.Assign; a != nil {
+		t.Executor, t.Incarnation, t.Attempt, t.ClaimID, t.AssignedDateTime = a.Executor, a.Incarnation, a.Attempt, a.ClaimID, a.At
+		t.StartDateTime, t.Progress, t.Error = 0, nil, ""
+	}
+	if c.Unassign {
+		t.Executor, t.Incarnation = "", ""
+	}
+	if c.StartedAt != 0 {
+		t.StartDateTime = c.StartedAt
+	}
+	if c.FinishedAt != 0 {
+		t.FinishDateTime = c.FinishedAt
+	}
+	if c.Result != nil {
+		t.Result = c.Result
+	}
+	if c.Error != "" {
+		t.Error = c.Error
+	}
+	if c.Progress != nil {
+		t.Progress = c.Progress
+	}
+	if c.Desired != "" {
+		t.Desired = c.Desired
+	}
+	if c.To.Terminal() {
+		t.Desired = ""
+	}
+	return true
+}
+
+// change begins the change of t by e. The caller knows that e is accepted in t's status.
+func (t *Task) change(e Event, now int64) Change {
+	to, _ := Next(t.LifecycleStatus, e)
+	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, To: to, UpdatedAt: now}
+}
+
+// Claim assigns a task that waits: the next attempt, under a new claim id.
+func Claim(t *Task, node, incarnation, claimID string, now int64) Change {
+	c := t.change(EventClaim, now)
+	c.Assign = &Assignment{Executor: node, Incarnation: incarnation, Attempt: t.Attempt + 1, ClaimID: claimID, At: now}
+	return c
+}
+
+// GiveBack undoes a claim that certainly reached no node.
+func GiveBack(id string, a Assignment, now int64) Change {
+	return Change{ID: id, From: sources(EventGiveBack, Created), Attempt: a.Attempt, ClaimID: a.ClaimID,
+		To: Created, UpdatedAt: now, Unassign: true}
+}
+
+// Refuse ends a task that waits and can never run.
+func Refuse(t *Task, reason string, now int64) Change {
+	c := t.change(EventRefuse, now)
+	c.FinishedAt, c.Error = now, reason
+	return c
+}
+
+// Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; a paused one stays paused, without
+// a node; any other waits again. It reports false for a task that no node holds.
+func Lose(t *Task, now int64) (Change, bool) {
+	if !t.Held() {
+		return Change{}, false
+	}
+	if t.Desired == DesiredCancelled {
+		c := t.change(EventCancel, now)
+		c.FinishedAt = now
+		return c, true
+	}
+	c := t.change(EventLose, now)
+	c.Unassign = true
+	return c, true
+}
+
+// Cancel is a person's wish to end a task. One that no node holds ends at once; for one that is on a node the wish is stored, and the
+// node carries it out. It reports false for a task that has ended.
+func Cancel(t *Task, now int64) (Change, bool) {
+	if t.LifecycleStatus.Terminal() {
+		return Change{}, false
+	}
+	c := t.change(EventCancel, now)
+	if t.Held() {
+		c.To, c.Desired = t.LifecycleStatus, DesiredCancelled
+	} else {
+		c.FinishedAt = now
+	}
+	return c, true
+}
+
+// Retry is a person's wish to run an ended task again, as a new attempt. It reports false for a task that has not ended.
+func Retry(t *Task, now int64) (Change, bool) {
+	if _, ok := Next(t.LifecycleStatus, EventRetry); !ok {
+		return Change{}, false
+	}
+	c := t.change(EventRetry, now)
+	c.Unassign, c.Reset = true, true
+	return c, true
+}

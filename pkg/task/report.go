@@ -1,0 +1,101 @@
+package task
+
+import "encoding/json"
+
+// Kind is what a node reports of a claim.
+type Kind string
+
+// The kinds of report. Started and Progress are followed by others; the rest end the claim.
+const (
+	ReportStarted   Kind = "started"
+	ReportProgress  Kind = "progress"
+	ReportFinished  Kind = "finished"
+	ReportFailed    Kind = "failed"
+	ReportCancelled Kind = "cancelled"
+	ReportRejected  Kind = "rejected"
+	ReportReleased  Kind = "released"
+)
+
+var reportEvents = map[Kind]Event{
+	ReportStarted:   EventStart,
+	ReportProgress:  EventStart,
+	ReportFinished:  EventFinish,
+	ReportFailed:    EventFail,
+	ReportCancelled: EventCancel,
+	ReportRejected:  EventReject,
+	ReportReleased:  EventRelease,
+}
+
+// Known says whether k is a kind of this version.
+func (k Kind) Known() bool { _, ok := reportEvents[k]; return ok }
+
+// Final says whether the claim ends with a report of this kind.
+func (k Kind) Final() bool { return k.Known() && k != ReportStarted && k != ReportProgress }
+
+// Report is what a node says of one claim: all of its present state, so that the newest report of a claim makes the older ones
+// needless, and a repeated one does no harm. Times are epoch ms by the node's clock.
+type Report struct {
+	ID         string          `json:"id"`
+	Attempt    int64           `json:"attempt"`
+	ClaimID    string          `json:"claimId"`
+	Kind       Kind            `json:"kind"`
+	StartedAt  int64           `json:"startedAt,omitempty"`
+	FinishedAt int64           `json:"finishedAt,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Progress   *Progress       `json:"progress,omitempty"`
+}
+
+// Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none.
+func (r *Report) Changes(now int64) []Change {
+	e, ok := reportEvents[r.Kind]
+	if !ok {
+		return nil
+	}
+	base := Change{ID: r.ID, Attempt: r.Attempt, ClaimID: r.ClaimID, UpdatedAt: now, StartedAt: r.StartedAt, Progress: r.Progress}
+	switch e {
+	case EventFinish, EventFail, EventCancel:
+		base.FinishedAt, base.Result, base.Error = r.FinishedAt, r.Result, r.Error
+	case EventReject, EventRelease:
+		base.Unassign, base.StartedAt, base.Progress = true, 0, nil
+	default:
+	}
+	var list []Change
+	for _, to := range All() {
+		if from := sources(e, to) & held; from != 0 {
+			c := base
+			c.From, c.To = from, to
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// held are the statuses a task with a present claim can have on its node.
+const held = Statuses(1<<1 | 1<<2 | 1<<3)
+
+// Fold keeps the one report of each claim that says most: the last, but none after a final one.
+// The order of first appearance stays. It reuses the slice.
+func Fold(reports []Report) []Report {
+	type claim struct {
+		id, claimID string
+	}
+	at := make(map[claim]int, len(reports))
+	n := 0
+	for _, r := range reports {
+		k := claim{r.ID, r.ClaimID}
+		i, seen := at[k]
+		switch {
+		case !seen:
+			at[k] = n
+			reports[n] = r
+			n++
+		case !reports[i].Kind.Final():
+			if r.Progress == nil {
+				r.Progress = reports[i].Progress
+			}
+			reports[i] = r
+		}
+	}
+	return reports[:n]
+}
