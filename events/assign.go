@@ -1,0 +1,146 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Assign is the value of task.assign: claims for one incarnation of one node, and which of its claims are settled. Without a
+// recipient it announces the leader's term to every node of the partition.
+//
+// The first seven fields are the Python Skalds' TaskEvent.
+type Assign struct {
+	ID             string   `json:"id"` // the first task's id
+	Title          text     `json:"title"`
+	Initiator      text     `json:"initiator"` // run id of the controller
+	Recipient      text     `json:"recipient"` // node id
+	CreateDateTime int64    `json:"createDateTime"`
+	UpdateDateTime int64    `json:"updateDateTime"`
+	TaskIDs        []string `json:"taskIds"`
+
+	Version     int            `json:"version"`
+	Term        int64          `json:"term"`
+	Incarnation string         `json:"incarnation,omitempty"`
+	Tasks       []AssignedTask `json:"tasks,omitempty"`
+	Settled     []string       `json:"settled,omitempty"` // claim ids whose final report is stored, or came too late for good
+}
+
+// AssignedTask is one claim with all that the node needs to run it.
+type AssignedTask struct {
+	ID             string          `json:"id"`
+	ClassName      string          `json:"className"`
+	Attempt        int64           `json:"attempt"`
+	ClaimID        string          `json:"claimId"`
+	Priority       int             `json:"priority,omitempty"`
+	CreateDateTime int64           `json:"createDateTime"`
+	Attachments    json.RawMessage `json:"attachments,omitempty"`
+}
+
+// Assigned is what a node is told of t, whose claim is its present one.
+func Assigned(t *task.Task) AssignedTask {
+	return AssignedTask{ID: t.ID, ClassName: t.ClassName, Attempt: t.Attempt, ClaimID: t.ClaimID, Priority: t.Priority,
+		CreateDateTime: t.CreateDateTime, Attachments: t.Attachments}
+}
+
+// Encoded is one record's key and value, and which items of the call it carries.
+type Encoded struct {
+	Key, Value []byte
+	From, To   int // the items [From, To)
+}
+
+// maxSettled bounds the settled claims of one value, so that they never need splitting by size.
+const maxSettled = 2000
+
+// EncodeAssign encodes a, split by tasks so that no value is longer than limit bytes. All the settled claims are in the first value.
+// An announcement without tasks and settled claims is one value.
+func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
+	if len(a.Settled) > maxSettled {
+		return nil, fmt.Errorf("%s: %d settled claims in one event, %d at most: %w", TopicAssign, len(a.Settled), maxSettled, ErrTooLarge)
+	}
+	tasks := a.Tasks
+	raw := make([]json.RawMessage, len(tasks))
+	for i := range tasks {
+		b, err := marshal(&tasks[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: task %s: %w", TopicAssign, tasks[i].ID, err)
+		}
+		raw[i] = b
+	}
+	a.Version = Version
+	a.Tasks, a.TaskIDs, a.ID = nil, []string{}, keyOf(a)
+	head, err := marshal(&a)
+	if err != nil {
+		return nil, err
+	}
+	// Each task stands twice in a value: whole in tasks, by its id in taskIds. The first id stands a third time, as the event's.
+	const idOverhead, listOverhead = 8, 64
+	longest := 0
+	for i := range tasks {
+		longest = max(longest, len(tasks[i].ID))
+	}
+	room := limit - len(head) - listOverhead - longest*6
+	var out []Encoded
+	err = split(raw, room, func(b json.RawMessage) (int, error) { return len(b) + idOverhead + longest*6, nil }, func(from, to int) error {
+		part := wireAssign{Assign: a, Tasks: raw[from:to]}
+		part.TaskIDs = make([]string, 0, to-from)
+		for _, t := range tasks[from:to] {
+			part.TaskIDs = append(part.TaskIDs, t.ID)
+		}
+		if from < to {
+			part.ID = tasks[from].ID
+		}
+		value, err := marshal(&part)
+		if err != nil {
+			return err
+		}
+		out = append(out, Encoded{Key: []byte(part.ID), Value: value, From: from, To: to})
+		a.Settled = nil
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", TopicAssign, err)
+	}
+	return out, nil
+}
+
+// wireAssign is Assign with the tasks encoded already.
+type wireAssign struct {
+	Assign
+	Tasks []json.RawMessage `json:"tasks,omitempty"`
+}
+
+// keyOf names an event that carries no task.
+func keyOf(a Assign) string {
+	for _, s := range []string{a.ID, string(a.Recipient), string(a.Initiator)} {
+		if s != "" {
+			return s
+		}
+	}
+	return TopicAssign
+}
+
+// DecodeAssign reads a value of task.assign.
+func DecodeAssign(value []byte) (Assign, error) {
+	var a Assign
+	if err := unmarshal(TopicAssign, value, &a, &a.Version); err != nil {
+		return Assign{}, err
+	}
+	for i := range a.Tasks {
+		if t := &a.Tasks[i]; t.ID == "" || t.ClassName == "" || t.ClaimID == "" || t.Attempt < 1 {
+			return Assign{}, fmt.Errorf("%s: %w: task %d (id %q, className %q, claimId %q, attempt %d) lacks one of these",
+				TopicAssign, ErrMalformed, i, t.ID, t.ClassName, t.ClaimID, t.Attempt)
+		}
+	}
+	if len(a.Tasks) > 0 && (a.Recipient == "" || a.Incarnation == "") {
+		return Assign{}, fmt.Errorf("%s: %w: tasks without recipient and incarnation", TopicAssign, ErrMalformed)
+	}
+	return a, nil
+}
+
+// For addresses the event to an incarnation of a node.
+func (a *Assign) For(node, incarnation string) { a.Recipient, a.Incarnation = text(node), incarnation }
+
+// By names the controller that writes the event, and its term.
+func (a *Assign) By(controller string, term int64) { a.Initiator, a.Term = text(controller), term }

@@ -1,0 +1,101 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Status is the value of task.status: what a node says of its claims, or a notice that makes the leader look at once.
+type Status struct {
+	Version     int           `json:"version"`
+	Node        string        `json:"node,omitempty"`
+	Incarnation string        `json:"incarnation,omitempty"`
+	At          int64         `json:"at"` // epoch ms, by the writer's clock
+	Notice      Notice        `json:"notice,omitempty"`
+	Reports     []task.Report `json:"reports,omitempty"`
+}
+
+// Notice is news that is no report.
+type Notice string
+
+// The notices. A reader ignores one it does not know.
+const (
+	// NoticeJoined says that a node has registered.
+	NoticeJoined Notice = "joined"
+	// NoticeLeft says that a node has left; it holds nothing any more, and what it held may go elsewhere at once.
+	NoticeLeft Notice = "left"
+	// NoticeSubmitted says that another controller has stored tasks or wishes.
+	NoticeSubmitted Notice = "submitted"
+)
+
+// EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. A notice is in the first value.
+func EncodeStatus(s Status, limit int) ([]Encoded, error) {
+	reports := s.Reports
+	raw := make([]json.RawMessage, len(reports))
+	for i := range reports {
+		b, err := marshal(&reports[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: task %s: %w", TopicStatus, reports[i].ID, err)
+		}
+		raw[i] = b
+	}
+	s.Version, s.Reports = Version, nil
+	head, err := marshal(&s)
+	if err != nil {
+		return nil, err
+	}
+	const listOverhead = 16
+	var out []Encoded
+	err = split(raw, limit-len(head)-listOverhead, func(b json.RawMessage) (int, error) { return len(b), nil }, func(from, to int) error {
+		value, err := marshal(&wireStatus{Status: s, Reports: raw[from:to]})
+		if err != nil {
+			return err
+		}
+		key := s.Node
+		if from < to {
+			key = reports[from].ID
+		}
+		if key == "" {
+			key = TopicStatus
+		}
+		out = append(out, Encoded{Key: []byte(key), Value: value, From: from, To: to})
+		s.Notice = ""
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", TopicStatus, err)
+	}
+	return out, nil
+}
+
+// wireStatus is Status with the reports encoded already.
+type wireStatus struct {
+	Status
+	Reports []json.RawMessage `json:"reports,omitempty"`
+}
+
+// DecodeStatus reads a value of task.status. Reports of a kind that this version does not know are left out.
+func DecodeStatus(value []byte) (Status, error) {
+	var s Status
+	if err := unmarshal(TopicStatus, value, &s, &s.Version); err != nil {
+		return Status{}, err
+	}
+	known := s.Reports[:0]
+	for i := range s.Reports {
+		r := &s.Reports[i]
+		if r.ID == "" || r.ClaimID == "" || r.Attempt < 1 {
+			return Status{}, fmt.Errorf("%s: %w: report %d (id %q, claimId %q, attempt %d) lacks one of these",
+				TopicStatus, ErrMalformed, i, r.ID, r.ClaimID, r.Attempt)
+		}
+		if r.Kind.Known() {
+			known = append(known, *r)
+		}
+	}
+	s.Reports = known
+	if len(s.Reports) > 0 && (s.Node == "" || s.Incarnation == "") {
+		return Status{}, fmt.Errorf("%s: %w: reports without node and incarnation", TopicStatus, ErrMalformed)
+	}
+	return s, nil
+}
