@@ -1,0 +1,91 @@
+package config
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Node is the configuration of a node process.
+type Node struct {
+	Log
+
+	// ID is the node's id, unique among all nodes. LoadNode makes one of the
+	// host name and a random ending where SKALD_ID is not set.
+	ID string `envconfig:"SKALD_ID" syntax:"id"`
+	// Mode says where the node's tasks come from.
+	Mode NodeMode `envconfig:"SKALD_MODE" default:"node"`
+	// Capacity is how many tasks run at once.
+	Capacity int `envconfig:"NODE_CAPACITY" default:"16" range:"1..100000"`
+	// Prefetch is how many more tasks may wait here; 0 for none.
+	Prefetch int `envconfig:"NODE_PREFETCH" follows:"NODE_CAPACITY" range:"0..100000"`
+	// Labels are what the label selectors of tasks see.
+	Labels Labels `envconfig:"NODE_LABELS"`
+
+	Kafka
+	Redis
+	Liveness
+
+	// ResultMaxBytes is the size of the largest result of a task, as JSON.
+	ResultMaxBytes int `envconfig:"RESULT_MAX_BYTES" default:"262144" range:"1024..4194304"`
+
+	// DrainSoft is how long a node that was told to stop lets its tasks run on;
+	// 0 releases them at once.
+	DrainSoft time.Duration `envconfig:"DRAIN_SOFT" default:"30s" range:"0s..24h"`
+	// DrainHard is how long handlers may then take to return after the end of
+	// their context.
+	DrainHard time.Duration `envconfig:"DRAIN_HARD" default:"10s" range:"100ms..1h"`
+}
+
+// LoadNode reads the configuration of a node from the environment. The error is
+// an [Error] with every problem.
+func LoadNode() (Node, error) {
+	var n Node
+	r := read(&n)
+	if n.ID == "" {
+		n.ID = randomID()
+	}
+	if err := r.finish(n.problems()); err != nil {
+		return Node{}, err
+	}
+	return n, nil
+}
+
+// Validate returns an [Error] with every problem, or nil. It reads the TLS files
+// that the configuration names.
+func (n Node) Validate() error { return errorOf(n.problems()) }
+
+func (n Node) problems() []Problem {
+	return slices.Concat(
+		checkFields(&n),
+		n.Kafka.rules(),
+		n.Redis.rules(),
+		n.Liveness.rules(),
+		n.fits("RESULT_MAX_BYTES", n.ResultMaxBytes),
+	)
+}
+
+// randomID returns the host name and a random ending, so that two nodes on one
+// host do not take the same id.
+func randomID() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	return idFrom(host)
+}
+
+func idFrom(host string) string {
+	var ending [4]byte
+	_, _ = rand.Read(ending[:]) // it never fails
+	clean := strings.Map(func(r rune) rune {
+		if idPattern.MatchString(string(r)) {
+			return r
+		}
+		return '-'
+	}, host)
+	return clean[:min(len(clean), 100)] + "-" + hex.EncodeToString(ending[:])
+}
