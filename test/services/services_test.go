@@ -28,9 +28,9 @@ const patience = 30 * time.Second
 func TestSkipsWithoutBeingAsked(t *testing.T) {
 	t.Setenv(services.IntegrationEnv, "")
 
-	for name, start := range map[string]func(testing.TB){
-		"shared": func(t testing.TB) { services.Redis(t) },
-		"own":    func(t testing.TB) { services.StartRedis(t) },
+	for name, start := range map[string]func(*testing.T){
+		"shared": func(t *testing.T) { t.Helper(); services.Redis(t) },
+		"own":    func(t *testing.T) { t.Helper(); services.StartRedis(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -162,6 +162,8 @@ func TestIntegrationServiceLife(t *testing.T) {
 
 // TestIntegrationDiesWithTheTestBinary runs itself as a child that starts a service, and kills the child.
 func TestIntegrationDiesWithTheTestBinary(t *testing.T) {
+	t.Parallel()
+
 	const child = "SKALDS_SERVICES_TEST_CHILD"
 
 	service := services.StartRedis(t)
