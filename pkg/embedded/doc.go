@@ -1,0 +1,15 @@
+// Package embedded runs a Kafka broker and a Redis server inside the process, for `skalds dev` and for tests.
+//
+// Both speak the real protocols on a loopback port, so clients in other processes and other languages can use them.
+// Both hold their data in memory and forget it when they are closed.
+//
+// Invariants:
+//   - A server listens on 127.0.0.1 only.
+//   - Port 0 takes a free port; a port that is taken is an error that names it.
+//   - Close may be called more than once and leaves no goroutine behind.
+//   - Memory is bounded: topics that are created with TopicConfig are trimmed, and keys expire in real time.
+//   - Nothing is printed.
+package embedded
+
+// loopback is the only address that the servers listen on.
+const loopback = "127.0.0.1"

@@ -1,0 +1,73 @@
+package embedded
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+const (
+	// kafkaRetentionBytes, kafkaSegmentBytes and kafkaRetentionMs bound what one partition holds: 8 MiB and one
+	// segment at most, and nothing for longer than ten minutes. The bound is wide enough for a reader that lags
+	// behind a burst by several seconds, and small enough for a laptop.
+	kafkaRetentionBytes = 8 << 20
+	kafkaSegmentBytes   = 1 << 20
+	kafkaRetentionMs    = 10 * 60 * 1000
+
+	// kafkaCleanerMs is how often the broker trims its logs. Its own default, an hour, lets memory grow for an hour.
+	kafkaCleanerMs = 1000
+
+	// kafkaDefaultPartitions is what a topic gets whose creator does not say.
+	kafkaDefaultPartitions = 6
+)
+
+// KafkaConfig says how the embedded broker listens.
+type KafkaConfig struct {
+	// Port on 127.0.0.1; 0 takes a free one.
+	Port int
+}
+
+// Kafka is one broker in this process.
+type Kafka struct {
+	cluster *kfake.Cluster
+	addr    string
+	close   sync.Once
+}
+
+// StartKafka starts one broker without topics; it creates none by itself. Create topics with TopicConfig, otherwise
+// they are trimmed by the same limits but only once some topic has been created with it.
+func StartKafka(cfg KafkaConfig) (*Kafka, error) {
+	cluster, err := kfake.NewCluster(
+		kfake.Ports(cfg.Port),
+		kfake.ClusterID("skalds-dev"),
+		kfake.DefaultNumPartitions(kafkaDefaultPartitions),
+		kfake.BrokerConfigs(map[string]string{
+			"log.cleaner.backoff.ms": strconv.Itoa(kafkaCleanerMs),
+			"log.retention.bytes":    strconv.Itoa(kafkaRetentionBytes),
+			"log.retention.ms":       strconv.Itoa(kafkaRetentionMs),
+			"log.segment.bytes":      strconv.Itoa(kafkaSegmentBytes),
+		}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded kafka broker on port %d: %w", cfg.Port, err)
+	}
+	return &Kafka{cluster: cluster, addr: cluster.ListenAddrs()[0]}, nil
+}
+
+// Addr returns host:port of the broker.
+func (k *Kafka) Addr() string { return k.addr }
+
+// Close stops the broker and drops its data. Further calls do nothing.
+func (k *Kafka) Close() { k.close.Do(k.cluster.Close) }
+
+// TopicConfig returns the configuration that every topic on the embedded broker is to be created with: a small
+// retention, without which its memory would grow for ever. Each call returns a new map.
+func TopicConfig() map[string]string {
+	return map[string]string{
+		"retention.bytes": strconv.Itoa(kafkaRetentionBytes),
+		"retention.ms":    strconv.Itoa(kafkaRetentionMs),
+		"segment.bytes":   strconv.Itoa(kafkaSegmentBytes),
+	}
+}
