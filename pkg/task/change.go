@@ -80,10 +80,13 @@ func (c *Change) Apply(t *Task) bool {
 	return true
 }
 
-// change begins the change of t by e. The caller knows that e is accepted in t's status.
+// change begins the change of t by e. Where e is not accepted in t's status, the change applies to nothing.
 func (t *Task) change(e Event, now int64) Change {
-	to, _ := Next(t.LifecycleStatus, e)
-	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, To: to, UpdatedAt: now}
+	c := Change{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, UpdatedAt: now}
+	if to, ok := Next(t.LifecycleStatus, e); ok {
+		c.From, c.To = t.LifecycleStatus.bit(), to
+	}
+	return c
 }
 
 // Claim assigns a task that waits: the next attempt, under a new claim id.

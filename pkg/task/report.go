@@ -56,6 +56,9 @@ func (r *Report) Changes(now int64) []Change {
 	switch e {
 	case EventFinish, EventFail, EventCancel:
 		base.FinishedAt, base.Result, base.Error = r.FinishedAt, r.Result, r.Error
+		if base.FinishedAt == 0 {
+			base.FinishedAt = now // an ended task always says when
+		}
 	case EventReject, EventRelease:
 		base.Unassign, base.StartedAt, base.Progress = true, 0, nil
 	default:
@@ -74,8 +77,8 @@ func (r *Report) Changes(now int64) []Change {
 // held are the statuses a task with a present claim can have on its node.
 const held = Statuses(1<<1 | 1<<2 | 1<<3)
 
-// Fold keeps the one report of each claim that says most: the last, but none after a final one.
-// The order of first appearance stays. It reuses the slice.
+// Fold keeps the one report of each claim that says most: the last, but none after a final one. A report of an unknown kind replaces
+// none. The order of first appearance stays. It reuses the slice.
 func Fold(reports []Report) []Report {
 	type claim struct {
 		id, claimID string
@@ -90,7 +93,7 @@ func Fold(reports []Report) []Report {
 			at[k] = n
 			reports[n] = r
 			n++
-		case !reports[i].Kind.Final():
+		case !reports[i].Kind.Final() && r.Kind.Known():
 			if r.Progress == nil {
 				r.Progress = reports[i].Progress
 			}
