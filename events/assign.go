@@ -75,14 +75,15 @@ func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
 		return nil, err
 	}
 	// Each task stands twice in a value: whole in tasks, by its id in taskIds. The first id stands a third time, as the event's.
-	const idOverhead, listOverhead = 8, 64
-	longest := 0
+	const idOverhead, listOverhead = 3, 16 // quotes and comma; ,"tasks":[]
+	sizes, longest := make([]int, len(tasks)), 0
 	for i := range tasks {
-		longest = max(longest, len(tasks[i].ID))
+		id := escapedLen(tasks[i].ID)
+		longest = max(longest, id)
+		sizes[i] = len(raw[i]) + id + idOverhead
 	}
-	room := limit - len(head) - listOverhead - longest*6
 	var out []Encoded
-	err = split(raw, room, func(b json.RawMessage) (int, error) { return len(b) + idOverhead + longest*6, nil }, func(from, to int) error {
+	err = split(sizes, limit-len(head)-listOverhead-longest, func(from, to int) error {
 		part := wireAssign{Assign: a, Tasks: raw[from:to]}
 		part.TaskIDs = make([]string, 0, to-from)
 		for _, t := range tasks[from:to] {
@@ -93,6 +94,9 @@ func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
 		}
 		value, err := marshal(&part)
 		if err != nil {
+			return err
+		}
+		if err := fits(TopicAssign, len(value), limit); err != nil {
 			return err
 		}
 		out = append(out, Encoded{Key: []byte(part.ID), Value: value, From: from, To: to})

@@ -30,7 +30,7 @@ type Command struct {
 // maxCommands is how many commands one value may carry: all of the same few fields, so a count is limit enough.
 const maxCommands = 1000
 
-// EncodeControl encodes c, split so that no value is longer than limit bytes.
+// EncodeControl encodes c, split so that no value is longer than limit bytes. Without commands there is no value.
 func EncodeControl(c Control, limit int) ([]Encoded, error) {
 	commands := c.Commands
 	c.Version, c.Commands = Version, nil
@@ -38,15 +38,19 @@ func EncodeControl(c Control, limit int) ([]Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Encoded
-	size := func(cmd Command) (int, error) {
-		b, err := marshal(&cmd)
-		return max(len(b), limit/(maxCommands+1)), err
+	if len(commands) == 0 {
+		return nil, nil
 	}
-	err = split(commands, limit-len(head), size, func(from, to int) error {
-		if from == to {
-			return nil
+	sizes := make([]int, len(commands))
+	for i := range commands {
+		b, err := marshal(&commands[i])
+		if err != nil {
+			return nil, err
 		}
+		sizes[i] = max(len(b), limit/(maxCommands+1)) // so that no value carries more than maxCommands
+	}
+	var out []Encoded
+	err = split(sizes, limit-len(head), func(from, to int) error {
 		c.Commands = commands[from:to]
 		value, err := marshal(&c)
 		if err != nil {

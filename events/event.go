@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"unicode/utf8"
 )
 
 // Version is the major version that this package writes and reads.
@@ -82,7 +83,11 @@ func marshal(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	value := bytes.TrimRight(b.Bytes(), "\n")
+	if !utf8.Valid(value) { // a raw message may hold bytes that the JSON package neither checks nor replaces
+		value = bytes.ToValidUTF8(value, []byte("\uFFFD"))
+	}
+	return value, nil
 }
 
 // unmarshal reads a value of the topic into v and checks the version that it finds there.
@@ -97,21 +102,41 @@ func unmarshal(topic string, value []byte, v any, version *int) error {
 		}
 		return fmt.Errorf("%s: %w: %w", topic, ErrMalformed, err)
 	}
+	if *version == 0 {
+		return fmt.Errorf("%s: %w: it names none; this program reads version %d", topic, ErrVersion, Version)
+	}
 	if *version != Version {
 		return fmt.Errorf("%s: %w %d, this program reads version %d", topic, ErrVersion, *version, Version)
 	}
 	return nil
 }
 
-// split cuts items into runs whose sizes, with a comma each, fit into room, and calls emit with the bounds of each run: once with
-// an empty run if there are no items.
-func split[T any](items []T, room int, size func(T) (int, error), emit func(from, to int) error) error {
-	from, used := 0, 0
-	for i, item := range items {
-		n, err := size(item)
-		if err != nil {
-			return err
+// escapedLen is the most bytes that s takes inside a JSON string.
+func escapedLen(s string) int {
+	n := 0
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			n += 6 // as in \u0001
+		} else {
+			n++
 		}
+	}
+	return n
+}
+
+// fits says that a value of n bytes that no split can make shorter is over the limit.
+func fits(topic string, n, limit int) error {
+	if n > limit {
+		return fmt.Errorf("%s: %d bytes as encoded, %d at most: %w", topic, n, limit, ErrTooLarge)
+	}
+	return nil
+}
+
+// split cuts items of these sizes into runs that, with a comma for each item, fit into room, and calls emit with the bounds of each
+// run: once with an empty run if there are no items.
+func split(sizes []int, room int, emit func(from, to int) error) error {
+	from, used := 0, 0
+	for i, n := range sizes {
 		if n > room {
 			return fmt.Errorf("item %d has %d bytes as encoded, room for %d: %w", i, n, room, ErrTooLarge)
 		}
@@ -123,8 +148,8 @@ func split[T any](items []T, room int, size func(T) (int, error), emit func(from
 		}
 		used += n + 1
 	}
-	if from < len(items) || len(items) == 0 {
-		return emit(from, len(items))
+	if from < len(sizes) || len(sizes) == 0 {
+		return emit(from, len(sizes))
 	}
 	return nil
 }

@@ -33,24 +33,27 @@ const (
 // EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. A notice is in the first value.
 func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 	reports := s.Reports
-	raw := make([]json.RawMessage, len(reports))
+	raw, sizes := make([]json.RawMessage, len(reports)), make([]int, len(reports))
 	for i := range reports {
 		b, err := marshal(&reports[i])
 		if err != nil {
 			return nil, fmt.Errorf("%s: task %s: %w", TopicStatus, reports[i].ID, err)
 		}
-		raw[i] = b
+		raw[i], sizes[i] = b, len(b)
 	}
 	s.Version, s.Reports = Version, nil
 	head, err := marshal(&s)
 	if err != nil {
 		return nil, err
 	}
-	const listOverhead = 16
+	const listOverhead = 16 // ,"reports":[]
 	var out []Encoded
-	err = split(raw, limit-len(head)-listOverhead, func(b json.RawMessage) (int, error) { return len(b), nil }, func(from, to int) error {
+	err = split(sizes, limit-len(head)-listOverhead, func(from, to int) error {
 		value, err := marshal(&wireStatus{Status: s, Reports: raw[from:to]})
 		if err != nil {
+			return err
+		}
+		if err := fits(TopicStatus, len(value), limit); err != nil {
 			return err
 		}
 		key := s.Node

@@ -1,0 +1,208 @@
+// Package bustest is Kafka for tests and simulations: topics with partitions in memory, behind the calls of events/kafka's Client.
+//
+// Invariants:
+//
+//   - A partition is a log: offsets begin at 0 and have no gap; what was appended never changes.
+//   - A reader returns each record of its partition once and in order, and wakes at once when one is appended.
+//   - No goroutine and no timer: a call ends by what it was given, or by its context.
+package bustest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+)
+
+// Fault decides what becomes of one publish. It may block, up to the end of the call's context. Records are appended if it says
+// written; the call returns its error in any case. An error of a publish that was not written should have kafka.ErrNotSent in its chain
+// if the caller may know that.
+type Fault func(ctx context.Context, topic string, partition int, records []kafka.Record) (written bool, err error)
+
+// Bus is the cluster. It is safe for concurrent use.
+type Bus struct {
+	mu       sync.Mutex
+	topics   map[string][]*partition
+	fault    Fault
+	now      func() time.Time
+	appended chan struct{} // closed and made anew at each change
+}
+
+type partition struct{ records []kafka.Record }
+
+// New makes a bus with these topics and their numbers of partitions.
+func New(topics map[string]int) *Bus {
+	b := &Bus{topics: map[string][]*partition{}, now: time.Now, appended: make(chan struct{})}
+	for topic, n := range topics {
+		b.Create(topic, n)
+	}
+	return b
+}
+
+// Skalds makes a bus with the four topics of package events, each with n partitions.
+func Skalds(n int) *Bus {
+	return New(map[string]int{events.TopicAssign: n, events.TopicControl: n, events.TopicStatus: n, events.TopicQuarantine: 1})
+}
+
+// Create makes a topic, or makes one anew that exists: its records are gone.
+func (b *Bus) Create(topic string, partitions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.topics[topic] = make([]*partition, partitions)
+	for i := range b.topics[topic] {
+		b.topics[topic][i] = &partition{}
+	}
+	b.changed()
+}
+
+// Fail has f decide over every publish from now on; nil lets all of them succeed.
+func (b *Bus) Fail(f Fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault = f
+}
+
+// Clock sets what stamps the records; the default is time.Now.
+func (b *Bus) Clock(now func() time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = now
+}
+
+// Publish appends the records to the partition.
+func (b *Bus) Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("publish to topic %q: %w: %w", topic, kafka.ErrNotSent, err)
+	}
+	b.mu.Lock()
+	fault := b.fault
+	b.mu.Unlock()
+	var failure error
+	if fault != nil {
+		written, err := fault(ctx, topic, partition, records)
+		if !written {
+			return err
+		}
+		failure = err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, err := b.partition(topic, partition)
+	if err != nil {
+		return fmt.Errorf("publish: %w: %w", kafka.ErrNotSent, err)
+	}
+	for _, r := range records {
+		r.Partition, r.Offset = partition, int64(len(p.records))
+		if r.Time.IsZero() {
+			r.Time = b.now()
+		}
+		p.records = append(p.records, r)
+	}
+	b.changed()
+	return failure
+}
+
+// Partitions is how many partitions the topic has, or kafka.ErrUnknownTopic.
+func (b *Bus) Partitions(ctx context.Context, topic string) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("partitions of topic %q: %w", topic, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ps, ok := b.topics[topic]
+	if !ok {
+		return 0, fmt.Errorf("topic %q: %w", topic, kafka.ErrUnknownTopic)
+	}
+	return len(ps), nil
+}
+
+// Offsets are the present ranges of the partitions: all of them or an error.
+func (b *Bus) Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("offsets of topic %q: %w", topic, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ranges := make(map[int]kafka.Range, len(partitions))
+	for _, i := range partitions {
+		p, err := b.partition(topic, i)
+		if err != nil {
+			return nil, err
+		}
+		ranges[i] = kafka.Range{End: int64(len(p.records))}
+	}
+	return ranges, nil
+}
+
+// Ensure creates the topics that are missing. One with too few partitions is an error.
+func (b *Bus) Ensure(ctx context.Context, topics []kafka.TopicSpec) error {
+	var problems []error
+	for _, t := range topics {
+		n, err := b.Partitions(ctx, t.Name)
+		switch {
+		case errors.Is(err, kafka.ErrUnknownTopic):
+			b.Create(t.Name, t.Partitions)
+		case err != nil:
+			problems = append(problems, err)
+		case n < t.Partitions:
+			problems = append(problems, fmt.Errorf("topic %q has %d partitions, %d are wanted", t.Name, n, t.Partitions))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Ping says that the bus answers, unless ctx has ended.
+func (b *Bus) Ping(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
+}
+
+// Records are a copy of all records of all partitions of a topic, partition by partition.
+func (b *Bus) Records(topic string) []kafka.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []kafka.Record
+	for _, p := range b.topics[topic] {
+		all = append(all, p.records...)
+	}
+	return all
+}
+
+// Topics are the names of the topics and their numbers of partitions.
+func (b *Bus) Topics() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names := map[string]int{}
+	for topic, ps := range b.topics {
+		names[topic] = len(ps)
+	}
+	return names
+}
+
+// Changed gives a channel that is closed at the next append or creation of a topic: take it, look, then wait for it.
+func (b *Bus) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.appended
+}
+
+// changed wakes who waits. The caller holds the lock.
+func (b *Bus) changed() {
+	close(b.appended)
+	b.appended = make(chan struct{})
+}
+
+// partition finds one partition. The caller holds the lock.
+func (b *Bus) partition(topic string, i int) (*partition, error) {
+	ps := b.topics[topic]
+	if i < 0 || i >= len(ps) {
+		return nil, fmt.Errorf("topic %q partition %d: %w", topic, i, kafka.ErrUnknownTopic)
+	}
+	return ps[i], nil
+}

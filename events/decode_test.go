@@ -1,0 +1,116 @@
+package events_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/skalds-go/skalds/events"
+)
+
+func TestDecodeErrors(t *testing.T) {
+	t.Parallel()
+	assign, control := decoder(events.DecodeAssign), decoder(events.DecodeControl)
+	status, quarantine := decoder(events.DecodeStatus), decoder(events.DecodeQuarantine)
+	for name, tc := range map[string]struct {
+		decode func([]byte) (any, error)
+		value  string
+		want   error
+		text   string
+	}{
+		"empty":                   {assign, ``, events.ErrMalformed, ""},
+		"no JSON":                 {control, `{]`, events.ErrMalformed, ""},
+		"another type":            {status, `[1]`, events.ErrMalformed, ""},
+		"null":                    {status, `null`, events.ErrVersion, "names none"},
+		"two values":              {status, `{"version":1}{"version":1}`, events.ErrMalformed, ""},
+		"no version":              {quarantine, `{}`, events.ErrVersion, "names none"},
+		"a later version":         {assign, `{"version":2}`, events.ErrVersion, "version 2"},
+		"a later version's types": {assign, `{"version":2,"tasks":"elsewhere"}`, events.ErrVersion, "version 2"},
+		"a bad version":           {assign, `{"version":"1"}`, events.ErrMalformed, ""},
+		"a negative version":      {assign, `{"version":-1}`, events.ErrVersion, "version -1"},
+		"a task without a claim": {
+			assign, `{"version":1,"recipient":"n","incarnation":"i","tasks":[{"id":"t","className":"c","attempt":1}]}`,
+			events.ErrMalformed, "claimId",
+		},
+		"a task of attempt 0": {
+			assign, `{"version":1,"recipient":"n","incarnation":"i","tasks":[{"id":"t","className":"c","claimId":"c"}]}`,
+			events.ErrMalformed, "attempt 0",
+		},
+		"tasks for nobody": {
+			assign, `{"version":1,"tasks":[{"id":"t","className":"c","claimId":"c","attempt":1}]}`, events.ErrMalformed, "recipient",
+		},
+		"control for nobody":  {control, `{"version":1}`, events.ErrMalformed, "recipient"},
+		"a command for no id": {control, `{"version":1,"recipient":"n","incarnation":"i","commands":[{"kind":"cancel"}]}`, events.ErrMalformed, "command 0"},
+		"a report of no claim": {
+			status, `{"version":1,"node":"n","incarnation":"i","reports":[{"id":"t","attempt":1,"kind":"started"}]}`, events.ErrMalformed, "report 0",
+		},
+		"reports of nobody": {
+			status, `{"version":1,"reports":[{"id":"t","attempt":1,"claimId":"c","kind":"started"}]}`, events.ErrMalformed, "node",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tc.decode([]byte(tc.value))
+			if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("got %v, want %v with %q", err, tc.want, tc.text)
+			}
+		})
+	}
+}
+
+func TestDecodeIgnoresWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	s, err := events.DecodeStatus([]byte(`{"version":1,"node":"n","incarnation":"i","new":{"deep":[1]},"notice":"moved","reports":[
+		{"id":"a","attempt":1,"claimId":"c1","kind":"teleported"},{"id":"b","attempt":1,"claimId":"c2","kind":"started","new":1}]}`))
+	if err != nil || len(s.Reports) != 1 || s.Reports[0].ID != "b" || s.Notice != "moved" {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	c, err := events.DecodeControl([]byte(`{"version":1,"recipient":"n","incarnation":"i","commands":[{"kind":"sing","id":"t","claimId":"c"}]}`))
+	if err != nil || len(c.Commands) != 1 {
+		t.Errorf("control %+v, %v", c, err)
+	}
+}
+
+func TestClip(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aäb", 2, "a"}, {"aäb", 3, "aä"}, {"ä", 0, ""}, {"a\xffb", 9, "a?b"}, {"\xff\xff\xff", 2, "?"},
+	} {
+		if got := events.Clip(tc.in, tc.n); got != tc.want || !utf8.ValidString(got) {
+			t.Errorf("Clip(%q, %d) = %q, want %q", tc.in, tc.n, got, tc.want)
+		}
+	}
+}
+
+func TestQuarantineIsBounded(t *testing.T) {
+	t.Parallel()
+	e, err := events.EncodeQuarantine(events.Quarantine{
+		Topic: "t", Reason: strings.Repeat("\x00", 1<<20), Key: make([]byte, 1<<20), Value: make([]byte, 8<<20),
+	})
+	if err != nil || len(e.Value) > 128<<10 {
+		t.Fatalf("%d bytes, %v", len(e.Value), err)
+	}
+	q, err := events.DecodeQuarantine(e.Value)
+	if err != nil || q.Size != 8<<20 || len(q.Value) != 64<<10 || len(q.Key) != 1<<10 || len(q.Reason) != 1<<10 {
+		t.Errorf("size %d, value %d, key %d, reason %d: %v", q.Size, len(q.Value), len(q.Key), len(q.Reason), err)
+	}
+}
+
+func TestPartition(t *testing.T) {
+	t.Parallel()
+	// The numbers are part of the protocol: a node and a controller of different versions must agree.
+	for _, tc := range []struct {
+		node       string
+		partitions int
+		want       int
+	}{{"n", 0, 0}, {"n", 1, 0}, {"node-1", 6, 3}, {"node-2", 6, 2}, {"", 1000, 261}, {"node-1", 1000, 387}} {
+		if got := events.Partition(tc.node, tc.partitions); got != tc.want {
+			t.Errorf("Partition(%q, %d) = %d, want %d", tc.node, tc.partitions, got, tc.want)
+		}
+	}
+}
