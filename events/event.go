@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -114,11 +115,14 @@ func unmarshal(topic string, value []byte, v any, version *int) error {
 // escapedLen is the most bytes that s takes inside a JSON string.
 func escapedLen(s string) int {
 	n := 0
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+	for i, r := range s {
+		switch {
+		case r < 0x20, r == '"', r == '\\', r == 0x7f, r == '\u2028', r == '\u2029':
 			n += 6 // as in \u0001
-		} else {
-			n++
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			n += 6 // a byte that is no UTF-8
+		default:
+			n += utf8.RuneLen(r)
 		}
 	}
 	return n

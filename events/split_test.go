@@ -49,6 +49,24 @@ func covers(t *rapid.T, list []events.Encoded, n, limit int) {
 	}
 }
 
+// tooLarge checks that the refusal was right: some item alone, or the event without items, comes near the limit. The encoders
+// leave room for the longest id, written in its longest form, in every value.
+func tooLarge(t *rapid.T, limit, items int, alone func(i int) ([]events.Encoded, error)) {
+	const longestID = 6 * 120
+	for i := range max(items, 1) {
+		list, err := alone(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			if len(e.Value)+longestID > limit {
+				return
+			}
+		}
+	}
+	t.Fatalf("%d items are refused under a limit of %d, each alone fits easily", items, limit)
+}
+
 func TestAssignSplit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,6 +81,11 @@ func TestAssignSplit(t *testing.T) {
 		}
 		list, err := events.EncodeAssign(a, limit)
 		if errors.Is(err, events.ErrTooLarge) {
+			alone := a
+			tooLarge(t, limit, len(a.Tasks), func(i int) ([]events.Encoded, error) {
+				alone.Tasks = a.Tasks[min(i, len(a.Tasks)):min(i+1, len(a.Tasks))]
+				return events.EncodeAssign(alone, 1<<20)
+			})
 			return
 		}
 		if err != nil {
@@ -102,6 +125,11 @@ func TestStatusSplit(t *testing.T) {
 		}
 		list, err := events.EncodeStatus(s, limit)
 		if errors.Is(err, events.ErrTooLarge) {
+			alone := s
+			tooLarge(t, limit, len(s.Reports), func(i int) ([]events.Encoded, error) {
+				alone.Reports = s.Reports[min(i, len(s.Reports)):min(i+1, len(s.Reports))]
+				return events.EncodeStatus(alone, 1<<20)
+			})
 			return
 		}
 		if err != nil {
@@ -135,6 +163,11 @@ func TestControlSplit(t *testing.T) {
 		}
 		list, err := events.EncodeControl(c, limit)
 		if errors.Is(err, events.ErrTooLarge) {
+			alone := c
+			tooLarge(t, limit, len(c.Commands), func(i int) ([]events.Encoded, error) {
+				alone.Commands = c.Commands[min(i, len(c.Commands)):min(i+1, len(c.Commands))]
+				return events.EncodeControl(alone, 1<<20)
+			})
 			return
 		}
 		if err != nil {
@@ -209,4 +242,26 @@ func BenchmarkEncodeAssign(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/task")
+}
+
+// TestAssignSplitOfIDsThatGrow: ids whose characters take six bytes each in JSON, in the task, in taskIds and as the event's id.
+func TestAssignSplitOfIDsThatGrow(t *testing.T) {
+	t.Parallel()
+	for name, char := range map[string]string{"control": "\x01", "not UTF-8": "\xff", "line separator": "\u2028", "quote": `"`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := sampleAssign()
+			a.Tasks = nil
+			for i := range 60 {
+				a.Tasks = append(a.Tasks, events.AssignedTask{ID: strings.Repeat(char, 100-i), ClassName: "c", Attempt: 1, ClaimID: "c"})
+			}
+			for limit := 2500; limit < 8000; limit += 97 {
+				list, err := events.EncodeAssign(a, limit)
+				if err != nil || len(list) < 2 {
+					t.Fatalf("limit %d: %d values, %v", limit, len(list), err)
+				}
+				checkValues(t, list, limit)
+			}
+		})
+	}
 }
