@@ -37,7 +37,8 @@ func (s Secret) String() string {
 func (s Secret) GoString() string { return s.String() }
 
 // Format writes what String returns for every verb: with a verb that does not
-// fit a string, fmt would otherwise print the text itself.
+// fit a string, fmt would otherwise print the text itself. (It does for %p,
+// which go vet refuses.)
 func (s Secret) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, s.String()) // the error is fmt's to keep
 }

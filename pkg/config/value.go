@@ -109,7 +109,7 @@ var (
 	idPattern       = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 	databasePattern = regexp.MustCompile(`^[^/\\. "$*<>:|?\x00-\x1f\x7f]{1,63}$`)
 	hostPattern     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]{0,251}[A-Za-z0-9_.])?$`)
-	tokenPattern    = regexp.MustCompile(`^[\x21-\x7e]{0,1024}$`)
+	tokenPattern    = regexp.MustCompile(`^[\x21-\x7e]{0,1000}$`)
 	mongoPattern    = regexp.MustCompile(`^mongodb(\+srv)?://[^/?]`)
 )
 
@@ -117,7 +117,7 @@ var syntaxes = map[string]syntax{
 	"id":       {idPattern.MatchString, "1 to 128 characters of A-Z, a-z, 0-9, dot, underscore and hyphen"},
 	"database": {databasePattern.MatchString, `1 to 63 bytes without any of / \ . " $ * < > : | ? and without spaces`},
 	"host":     {isHost, "a host name or an IP address, without a port"},
-	"token":    {tokenPattern.MatchString, "at most 1024 visible ASCII characters, without spaces"},
+	"token":    {tokenPattern.MatchString, "at most 1000 visible ASCII characters, without spaces"},
 	"mongo":    {mongoPattern.MatchString, "a URI such as mongodb://127.0.0.1:27017 or mongodb+srv://cluster.example.org"},
 	"server":   {isServer, "a URL such as http://127.0.0.1:8000, with a host, and without user, query and fragment"},
 }
