@@ -47,7 +47,7 @@ func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
 	k, err := c.handshake(ctx, addr, socket)
 	if err != nil {
 		_ = socket.Close()
-		return nil, fmt.Errorf("connect to kafka broker %s: %w", addr, err)
+		return nil, fmt.Errorf("connect to kafka broker %s: %w", addr, cause(ctx, err))
 	}
 	return k, nil
 }
@@ -175,11 +175,11 @@ func (k *conn) roundTrip(ctx context.Context, clientID string, request protocol.
 		k.buf = bytes.Buffer{}
 	}
 	if err != nil {
-		return nil, n > 0, k.cause(ctx, err)
+		return nil, n > 0, fmt.Errorf("kafka broker %s: %w", k.addr, cause(ctx, err))
 	}
 	id, response, err := protocol.ReadResponse(k.reader, key, version)
 	if err != nil {
-		return nil, true, k.cause(ctx, err)
+		return nil, true, fmt.Errorf("kafka broker %s: %w", k.addr, cause(ctx, err))
 	}
 	if id != k.lastID {
 		return nil, true, fmt.Errorf("kafka broker %s: answer %d to request %d", k.addr, id, k.lastID)
@@ -187,14 +187,16 @@ func (k *conn) roundTrip(ctx context.Context, clientID string, request protocol.
 	return response, true, nil
 }
 
-// cause prefers the reason for which the context ended over the i/o timeout by which that became visible.
-func (k *conn) cause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = context.DeadlineExceeded
+// cause adds the reason for which the context ended to the i/o error by which that became visible.
+func cause(ctx context.Context, err error) error {
+	reason := ctx.Err()
+	if reason == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		reason = context.DeadlineExceeded // the connection's deadline is the context's, and came first
 	}
-	return fmt.Errorf("kafka broker %s: %w", k.addr, err)
+	if reason == nil || errors.Is(err, reason) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", reason, err)
 }
 
 func (k *conn) close() { _ = k.socket.Close() }
