@@ -107,8 +107,11 @@ prepare() {
   [[ ! -e $dir/data/meta.properties ]] || return 0
   local argv
   java_options
+  # 16 bytes in URL-safe base64, with letters for its two signs: an id that begins with "-" is taken for an option.
+  local id
+  id=$(head -c16 /dev/urandom | base64 | tr '+/' 'Aa' | tr -d =)
   "${argv[@]}" -XX:TieredStopAtLevel=1 -Xmx128m -cp "$libs/*" kafka.tools.StorageTool format \
-    -t "$(head -c16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" -c "$dir/server.properties" \
+    -t "$id" -c "$dir/server.properties" \
     --add-scram "SCRAM-SHA-256=[name=$user,password=$password]" \
     --add-scram "SCRAM-SHA-512=[name=$user,password=$password]" \
     >"$dir/format.log" 2>&1 || { cat "$dir/format.log" >&2; fail "could not format $dir/data"; }
