@@ -163,6 +163,14 @@ func TestValues(t *testing.T) {
 		"api beyond":         {map[string]string{"SYSTEM_CONTROLLER_HOST": "0.0.0.0", "API_TOKEN": "t"}, controller(func(c config.Controller) any { return c.APIToken.Reveal() }), "t"},
 		"api insecure":       {map[string]string{"SYSTEM_CONTROLLER_HOST": "0.0.0.0", "API_INSECURE": "true"}, controller(func(c config.Controller) any { return c.Host }), "0.0.0.0"},
 		"api on ipv6":        {map[string]string{"SYSTEM_CONTROLLER_HOST": "::1"}, controller(func(c config.Controller) any { return c.ListenAddr() }), "[::1]:8000"},
+		"largest attachments": {
+			map[string]string{"TASK_MAX_BYTES": "262144", "EVENT_MAX_BYTES": "327680"},
+			controller(func(c config.Controller) any { return c.TaskMaxBytes }), 262144,
+		},
+		"longest heartbeat": {
+			map[string]string{"NODE_HEARTBEAT_INTERVAL": "3", "NODE_LOST_AFTER": "10"},
+			node(func(n config.Node) any { return n.HeartbeatInterval }), 3 * time.Second,
+		},
 		"fast failover": {
 			map[string]string{"NODE_HEARTBEAT_INTERVAL": "250ms", "NODE_LOST_AFTER": "2", "NODE_STOP_MARGIN": "250ms"},
 			node(func(n config.Node) any { return n.Liveness }),
@@ -242,6 +250,8 @@ func TestProblems(t *testing.T) {
 		"tls file not there":        {loadNode, env{"KAFKA_TLS": "true", "KAFKA_TLS_CA_FILE": "no/such.pem"}, env{"KAFKA_TLS_CA_FILE": `is "no/such.pem", want a file that can be read: open no/such.pem`}},
 		"secret file not there":     {loadClient, env{"API_TOKEN_FILE": "no/such"}, env{"API_TOKEN_FILE": `is "no/such", want a file that can be read: open no/such`}},
 
+		"one problem a variable": {loadNode, env{"NODE_HEARTBEAT_INTERVAL": "1h"}, env{"NODE_HEARTBEAT_INTERVAL": "from 50ms to 10s"}},
+
 		"all at once": {
 			loadController,
 			env{
@@ -258,18 +268,21 @@ func TestProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			setEnv(t, tt.env)
 			_, err := tt.load()
+			if err == nil {
+				t.Fatal("it loads")
+			}
 			found := problems(t, err)
 			for variable, part := range tt.want {
 				p, ok := found[variable]
 				if !ok || !strings.Contains(p.String(), part) {
 					t.Errorf("%s: got %q, want a line with %q", variable, p.String(), part)
 				}
-				if err != nil && !strings.Contains(err.Error(), p.String()) {
+				if !strings.Contains(err.Error(), p.String()) {
 					t.Errorf("the error does not say %q: %v", p.String(), err)
 				}
 			}
-			if len(found) != len(tt.want) {
-				t.Errorf("got %d problems, want %d: %v", len(found), len(tt.want), err)
+			if lines := strings.Count(err.Error(), "\n"); lines != len(tt.want) {
+				t.Errorf("got %d problems, want %d: %v", lines, len(tt.want), err)
 			}
 		})
 	}
