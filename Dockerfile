@@ -4,6 +4,7 @@
 FROM golang:1.26.8-bookworm AS build
 
 WORKDIR /src
+ENV GOCACHE=/go/build
 
 # The modules change rarely: their download is a layer of its own.
 COPY go.mod go.sum ./
@@ -18,7 +19,7 @@ ARG TARGETARCH
 
 # timetzdata: schedules need time zones, and the image below has no files of its own.
 RUN --mount=type=cache,target=/go/pkg/mod \
-    --mount=type=cache,target=/root/.cache/go-build \
+    --mount=type=cache,target=/go/build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -tags timetzdata -ldflags "-s -w -X main.version=${VERSION}" -o /skalds ./cmd/skalds
 

@@ -79,7 +79,7 @@ func TestDockerfileBuild(t *testing.T) {
 		}
 	}
 	for _, part := range []string{
-		"--mount=type=cache,target=/go/pkg/mod", "--mount=type=cache,target=/root/.cache/go-build",
+		"--mount=type=cache,target=/go/pkg/mod", "--mount=type=cache,target=/go/build",
 		"CGO_ENABLED=0", "-trimpath", "-X main.version=${VERSION}", "-o /skalds ./cmd/skalds",
 	} {
 		if !strings.Contains(build, part) {
