@@ -138,6 +138,7 @@ var ErrBadCursor = errors.New("not a cursor of this list")
 type Leader struct {
 	Holder  string // run id of the controller that leads; empty = nobody, free to take
 	Address string // where its API listens
+	Mode    string // its SYSTEM_CONTROLLER_MODE: one that dispatches may take over from one that does not
 	Term    int64  // +1 at every change of holder
 	Counter int64  // +1 at every renewal
 }
@@ -175,3 +176,17 @@ type Settings interface {
 
 // OpTimeout is how long one call may take, if its context does not end earlier.
 const OpTimeout = 5 * time.Second
+
+// Before says whether p comes before q in the order of tasks that wait.
+func (p Place) Before(q Place) bool {
+	switch {
+	case !p.Set || !q.Set:
+		return !p.Set && q.Set
+	case p.Priority != q.Priority:
+		return p.Priority > q.Priority
+	case p.CreateDateTime != q.CreateDateTime:
+		return p.CreateDateTime < q.CreateDateTime
+	default:
+		return p.ID < q.ID
+	}
+}

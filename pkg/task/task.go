@@ -12,7 +12,10 @@
 // compare-and-set; [Change.Apply] says what that means.
 package task
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Mode says who dispatches a task.
 type Mode string
@@ -108,3 +111,26 @@ const DesiredCancelled Desired = "Cancelled"
 
 // Held says whether a node holds the task or is about to: it was assigned and its end is not known.
 func (t *Task) Held() bool { return t.LifecycleStatus.Active() && t.Executor != "" }
+
+// Limits of the texts that travel with every event of a task, in bytes.
+const (
+	MaxIDBytes    = 256
+	MaxClassBytes = 256
+)
+
+// Unfit says why a document can never be dispatched, whoever wrote it; empty if it can.
+func (t *Task) Unfit() string {
+	switch {
+	case t.ID == "":
+		return "id is empty"
+	case len(t.ID) > MaxIDBytes:
+		return fmt.Sprintf("id has %d bytes, %d at most", len(t.ID), MaxIDBytes)
+	case t.ClassName == "":
+		return "className is empty"
+	case len(t.ClassName) > MaxClassBytes:
+		return fmt.Sprintf("className has %d bytes, %d at most", len(t.ClassName), MaxClassBytes)
+	case t.Priority < MinPriority || t.Priority > MaxPriority:
+		return fmt.Sprintf("priority is %d, allowed are %d to %d", t.Priority, MinPriority, MaxPriority)
+	}
+	return ""
+}

@@ -1,0 +1,198 @@
+// Package controller composes a controller process: the API, and, while this process leads, ingest, monitor and dispatcher. It is nothing
+// but wiring: what each part does stands in its own package.
+//
+// What runs, by SYSTEM_CONTROLLER_MODE:
+//
+//	CONTROLLER   the API
+//	MONITOR      the API, and as leader ingest and monitor
+//	DISPATCHER   the API, and as leader ingest, monitor and dispatcher
+//
+// One leader does the work of all; a controller that dispatches takes over from one that only monitors.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/ingest"
+	"github.com/skalds-go/skalds/controller/leader"
+	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
+)
+
+// Bus is Kafka as a controller uses it.
+type Bus interface {
+	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
+	Partitions(ctx context.Context, topic string) (int, error)
+	Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error)
+	Ensure(ctx context.Context, topics []kafka.TopicSpec) error
+	Ping(ctx context.Context) error
+}
+
+// Deps is what a controller stands on. It closes none of it.
+type Deps struct {
+	Store    store.Store
+	Registry registry.Registry
+	Bus      Bus
+	// Open makes a reader of one partition of the bus.
+	Open func(topic string, partition int, from kafka.Position) ingest.Reader
+	// TopicConfig holds further settings of the topics that are created.
+	TopicConfig map[string]string
+	Clock       clock.Clock
+	Log         *slog.Logger
+	Version     string
+}
+
+// Controller is one controller process.
+type Controller struct {
+	cfg       config.Controller
+	deps      Deps
+	id        string
+	transport *transport.Kafka
+	leader    *leader.Leader
+	notify    *notifier
+	metrics   *prometheus.Registry
+	dispatch  *dispatcher.Metrics
+	ingest    *ingest.Metrics
+
+	// Signals outlive leaderships: one that comes while nobody leads is found by the next leader's first round.
+	work, nodes, wishes dispatcher.Wake
+
+	mu      sync.Mutex
+	session *leadership // nil while this process follows
+	topics  error       // why the topics are not ready; nil when they are
+}
+
+// New makes a controller. The configuration must be valid.
+func New(cfg config.Controller, deps Deps) *Controller {
+	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
+		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), topics: errNotYet}
+	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
+	c.dispatch, c.ingest = dispatcher.NewMetrics(c.metrics), ingest.NewMetrics(c.metrics)
+	lc := leader.Config{ID: c.id, Address: cfg.ListenAddr(), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
+	if cfg.Mode == config.ModeDispatcher {
+		lc.Over = []string{string(config.ModeMonitor)}
+	}
+	c.leader = leader.New(lc, deps.Store, deps.Clock)
+	c.notify = newNotifier(c)
+	return c
+}
+
+// apiGrace is how long requests may take after the stop began.
+const apiGrace = 5 * time.Second
+
+// Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
+func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
+	handler := api.New(api.Deps{
+		Tasks: c.deps.Store, Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake, Ready: c.notReady,
+		Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes, Token: string(c.cfg.APIToken), Version: c.deps.Version,
+		Log: c.deps.Log, Metrics: c.metrics,
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { c.ensureTopics(ctx) })
+	wg.Go(func() { c.notify.run(ctx) })
+	if c.cfg.Mode != config.ModeController {
+		wg.Go(func() { c.lead(ctx) })
+	}
+	err := api.Serve(ctx, listener, handler, apiGrace, c.deps.Log)
+	cancel()
+	wg.Wait()
+	if err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	return nil
+}
+
+// wake tells whoever leads that tasks or wishes were stored.
+func (c *Controller) wake() {
+	if c.leading() != nil {
+		c.work.Signal()
+		c.wishes.Signal()
+		return
+	}
+	c.notify.signal()
+}
+
+func (c *Controller) leading() *leadership {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+var errNotYet = errors.New("not looked for yet")
+
+// Pauses between tries to make the topics.
+const (
+	topicPause   = 500 * time.Millisecond
+	topicTimeout = 30 * time.Second
+)
+
+// ensureTopics makes the topics. A cluster that cannot be reached is tried again; a topic with too few partitions, too: a person may
+// enlarge it.
+func (c *Controller) ensureTopics(ctx context.Context) {
+	last := ""
+	for {
+		try, cancel := context.WithTimeout(ctx, topicTimeout)
+		err := c.deps.Bus.Ensure(try, c.topicSpecs())
+		cancel()
+		c.mu.Lock()
+		c.topics = err
+		c.mu.Unlock()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if err.Error() != last {
+			last = err.Error()
+			c.deps.Log.Warn("the topics are not ready; trying again", "error", err)
+		}
+		if !rest(ctx, c.deps.Clock, topicPause) {
+			return
+		}
+	}
+}
+
+func (c *Controller) topicSpecs() []kafka.TopicSpec {
+	var specs []kafka.TopicSpec
+	for _, t := range events.Topics() {
+		spec := kafka.TopicSpec{Name: t.Name, Partitions: c.cfg.TopicPartitions, Replication: c.cfg.ReplicationFactor, Config: map[string]string{}}
+		if t.Single {
+			spec.Partitions = 1
+		}
+		for k, v := range t.Config {
+			spec.Config[k] = v
+		}
+		for k, v := range c.deps.TopicConfig {
+			spec.Config[k] = v
+		}
+		specs = append(specs, spec)
+	}
+	return specs
+}
+
+func rest(ctx context.Context, c clock.Clock, d time.Duration) bool {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C():
+		return true
+	}
+}

@@ -1,0 +1,76 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// publish sends claims to their nodes, one batch for each node, and says how many certainly did not go out.
+func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
+	at := make(map[fleet.Key]int)
+	var batches []transport.Batch
+	for _, p := range won {
+		i, ok := at[p.to.Key]
+		if !ok {
+			i = len(batches)
+			at[p.to.Key] = i
+			batches = append(batches, transport.Batch{To: p.to})
+		}
+		batches[i].Tasks = append(batches[i].Tasks, *p.task)
+	}
+	var sent []string
+	var back []*task.Task
+	var failure error
+	for i, r := range d.transport.Assign(ctx, d.lease.Term(), batches) {
+		if r.Err != nil {
+			failure = r.Err
+		}
+		for j, outcome := range r.Outcomes {
+			t := &batches[i].Tasks[j]
+			if outcome == transport.NotSent {
+				back = append(back, t)
+				continue
+			}
+			sent = append(sent, t.ClaimID)
+		}
+	}
+	d.fleet.Sent(sent, d.clock.Boot())
+	d.metrics.dispatched(len(sent), len(back))
+	if failure != nil {
+		d.log.Warn("an assignment was not published; what may be on its way is sent again, the rest waits again",
+			"given_back", len(back), "error", failure)
+	}
+	return len(back), d.giveBack(ctx, back)
+}
+
+// giveBack undoes claims that no node can have seen. It stops when the leadership may be over: from then on another leader may send
+// them again.
+func (d *Dispatcher) giveBack(ctx context.Context, back []*task.Task) error {
+	if len(back) == 0 {
+		return nil
+	}
+	now := d.clock.Now().UnixMilli()
+	ids := make([]string, len(back))
+	changes := make([]task.Change, len(back))
+	for i, t := range back {
+		ids[i] = t.ClaimID
+		changes[i] = task.GiveBack(t.ID, task.Assignment{Attempt: t.Attempt, ClaimID: t.ClaimID}, now)
+	}
+	left := d.lease.Remaining()
+	if left <= 0 {
+		d.fleet.Sent(ids, d.clock.Boot())
+		return ErrNotLeading
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	if _, err := d.store.Apply(ctx, changes); err != nil {
+		d.fleet.Sent(ids, d.clock.Boot())
+		return fmt.Errorf("give back %d claims: %w", len(ids), err)
+	}
+	d.fleet.Drop(ids)
+	return nil
+}

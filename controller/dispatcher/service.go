@@ -1,0 +1,78 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Pauses after rounds that failed; the pause doubles from the first to the last.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// Wake is a signal that there may be something to do. Signals that nobody waits for fold into one.
+type Wake chan struct{}
+
+// NewWake makes one.
+func NewWake() Wake { return make(Wake, 1) }
+
+// Signal wakes whoever waits, now or next.
+func (w Wake) Signal() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes rounds until the context ends or the leadership is over: at every signal, at every interval, and back to back while there is
+// work and room.
+func (d *Dispatcher) Run(ctx context.Context, wake Wake, interval time.Duration) {
+	timer := d.clock.NewTimer(0) // the first round looks at everything
+	defer timer.Stop()
+	pause, look := time.Duration(0), false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+			look = true
+		case <-wake:
+		}
+		for more := true; more && ctx.Err() == nil; {
+			out, err := d.Round(ctx, look)
+			look = false
+			more = out.More && err == nil && out.Failed == 0
+			if errors.Is(err, ErrNotLeading) {
+				return
+			}
+			if err == nil && out.Failed == 0 {
+				pause = 0
+				continue
+			}
+			if err != nil && ctx.Err() == nil {
+				d.log.Warn("a dispatch round failed; it will be tried again", "error", err)
+			}
+			pause = min(max(2*pause, firstPause), lastPause)
+		}
+		if pause > 0 {
+			timer.Reset(pause)
+			if !d.rest(ctx, timer.C()) {
+				return
+			}
+			wake.Signal()
+		}
+		timer.Reset(interval)
+	}
+}
+
+// rest waits for the timer, not for signals, so that a dependency that is down is not asked again and again.
+func (d *Dispatcher) rest(ctx context.Context, c <-chan time.Time) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c:
+		return true
+	}
+}

@@ -1,0 +1,210 @@
+// Package ingest writes what nodes report to the store. It runs on the leader only.
+//
+// Invariants:
+//
+//   - A report is settled, and its node told so, only when a majority of the store has it, or the store has shown that it is not of the
+//     task's present claim and so changes nothing for good.
+//   - A position is stored only after what lies before it is in the store. Reading a record twice does no harm.
+//   - A record that does not decode stops nothing: it goes to task.quarantine, with its place and the reason.
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Store is the part of the store that ingest uses.
+type Store interface {
+	Apply(ctx context.Context, changes []task.Change) (int, error)
+	Positions(ctx context.Context, topic string) (map[int]store.Position, error)
+	SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error
+}
+
+// Transport tells nodes what is settled.
+type Transport interface {
+	Settle(ctx context.Context, term int64, list []transport.Settlement) error
+}
+
+// Quarantine takes records that did not decode.
+type Quarantine interface {
+	Quarantine(ctx context.Context, r kafka.Record, topic string, reason error)
+}
+
+// Hooks is whom ingest tells what it saw. All are called without blocking.
+type Hooks struct {
+	Room  func() // a claim ended: there may be room
+	Nodes func() // a node joined or left
+	Tasks func() // tasks or wishes were stored by another controller
+}
+
+// Ingest is one leader's ingest.
+type Ingest struct {
+	store      Store
+	fleet      *fleet.Fleet
+	quarantine Quarantine
+	clock      clock.Clock
+	hooks      Hooks
+	metrics    *Metrics
+	log        *slog.Logger
+
+	settled map[fleet.Key][]string // claims whose nodes are to be told
+	waiting int                    // how many those are
+}
+
+// Metrics counts what a controller process ingests, over all its leaderships.
+type Metrics struct {
+	reports *prometheus.CounterVec
+	bad     prometheus.Counter
+}
+
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "skalds_reports_total",
+			Help: "Reports of nodes that changed a task (applied), or were repeated or not of its present claim (stale).",
+		}, []string{"outcome"}),
+		bad: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "skalds_quarantined_events_total",
+			Help: "Records of task.status that did not decode.",
+		}),
+	}
+	r.MustRegister(m.reports, m.bad)
+	return m
+}
+
+// New makes an ingest.
+func New(s Store, f *fleet.Fleet, q Quarantine, c clock.Clock, h Hooks, m *Metrics, log *slog.Logger) *Ingest {
+	return &Ingest{store: s, fleet: f, quarantine: q, clock: c, hooks: h, metrics: m, log: log, settled: make(map[fleet.Key][]string)}
+}
+
+// Round takes in records, of one or several partitions, those of one partition in their order. After an error it is to be called again
+// with the same records.
+func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
+	var reports []task.Report
+	var left []fleet.Key
+	origin := make(map[string]fleet.Key)
+	joined, submitted := false, false
+	for n := range records {
+		s, err := events.DecodeStatus(records[n].Value)
+		if err != nil {
+			i.metrics.bad.Inc()
+			i.quarantine.Quarantine(ctx, records[n], events.TopicStatus, err)
+			continue
+		}
+		k := fleet.Key{Node: s.Node, Incarnation: s.Incarnation}
+		for r := range s.Reports {
+			origin[s.Reports[r].ClaimID] = k
+		}
+		reports = append(reports, s.Reports...)
+		switch s.Notice {
+		case events.NoticeJoined:
+			joined = true
+		case events.NoticeLeft:
+			left = append(left, k)
+		case events.NoticeSubmitted:
+			submitted = true
+		}
+	}
+	reports = task.Fold(reports)
+	if err := i.apply(ctx, reports); err != nil {
+		return err
+	}
+	room := false
+	for n := range reports {
+		r := &reports[n]
+		k := origin[r.ClaimID]
+		room = i.fleet.Reported(k, r) || room
+		if r.Kind.Final() {
+			i.settle(k, r.ClaimID)
+		}
+	}
+	for _, k := range left {
+		i.fleet.Left(k)
+	}
+	tell(room, i.hooks.Room)
+	tell(joined || len(left) > 0, i.hooks.Nodes)
+	tell(submitted, i.hooks.Tasks)
+	return nil
+}
+
+func tell(yes bool, hook func()) {
+	if yes {
+		hook()
+	}
+}
+
+// apply writes reports down, each as one compare-and-set.
+func (i *Ingest) apply(ctx context.Context, reports []task.Report) error {
+	now := i.clock.Now().UnixMilli()
+	changes := make([]task.Change, 0, min(len(reports), store.MaxBatch))
+	applied := 0
+	flush := func() error {
+		if len(changes) == 0 {
+			return nil
+		}
+		n, err := i.store.Apply(ctx, changes)
+		if err != nil {
+			return fmt.Errorf("write %d reports: %w", len(reports), err)
+		}
+		applied += n
+		changes = changes[:0]
+		return nil
+	}
+	for n := range reports {
+		list := reports[n].Changes(now)
+		if len(changes)+len(list) > store.MaxBatch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		changes = append(changes, list...)
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	i.metrics.reports.WithLabelValues("applied").Add(float64(applied))
+	i.metrics.reports.WithLabelValues("stale").Add(float64(len(reports) - applied))
+	return nil
+}
+
+// maxSettled bounds the claims whose nodes are yet to be told. Beyond it they are dropped: their nodes report them again.
+const maxSettled = 100_000
+
+func (i *Ingest) settle(k fleet.Key, claim string) {
+	if i.waiting < maxSettled {
+		i.settled[k] = append(i.settled[k], claim)
+		i.waiting++
+	}
+}
+
+// settleBatch is how many claims one event settles.
+const settleBatch = 1000
+
+// TakeSettled gives what is to be told to the nodes, and forgets it. Nodes that are not there are left out: they are dead, or will
+// report again.
+func (i *Ingest) TakeSettled() []transport.Settlement {
+	var list []transport.Settlement
+	for k, claims := range i.settled {
+		to, ok := i.fleet.Reach(k)
+		for ok && len(claims) > 0 {
+			n := min(len(claims), settleBatch)
+			list = append(list, transport.Settlement{To: to, Claims: claims[:n]})
+			claims = claims[n:]
+		}
+	}
+	clear(i.settled)
+	i.waiting = 0
+	return list
+}

@@ -1,0 +1,226 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/store"
+)
+
+// Reader reads one partition.
+type Reader interface {
+	Next(ctx context.Context) ([]kafka.Record, error)
+	Position() kafka.Position
+}
+
+// Bus is the part of the bus that ingest uses.
+type Bus interface {
+	Partitions(ctx context.Context, topic string) (int, error)
+	Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error)
+}
+
+const (
+	settleAfter = 50 * time.Millisecond // how long a settled claim may wait for others to be told of together
+	saveAfter   = time.Second           // how long a position may wait to be stored
+	drainLimit  = 4000                  // records that one round takes in
+	firstPause  = 20 * time.Millisecond // pause after a round that failed; doubles up to lastPause
+	lastPause   = time.Second
+)
+
+// Progress says how far ingest has come. It is safe for concurrent use.
+type Progress struct {
+	mu   sync.Mutex
+	done map[int]kafka.Position
+}
+
+// Reached says whether everything before the given ends has been taken in.
+func (p *Progress) Reached(ends map[int]kafka.Range) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for partition, r := range ends {
+		if r.First < r.End && p.done[partition].Offset < r.End {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Progress) set(partition int, at kafka.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done[partition] = at
+}
+
+func (p *Progress) all() map[int]store.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(map[int]store.Position, len(p.done))
+	for partition, at := range p.done {
+		if at.Offset >= 0 {
+			out[partition] = store.Position(at)
+		}
+	}
+	return out
+}
+
+// batch is what one read of a partition gave.
+type batch struct {
+	partition int
+	records   []kafka.Record
+	after     kafka.Position
+}
+
+// Service runs an ingest on all partitions of task.status.
+type Service struct {
+	ingest    *Ingest
+	transport Transport
+	term      int64
+	open      func(partition int, from kafka.Position) Reader
+	progress  *Progress
+}
+
+// NewService makes the service of one leadership. Open makes a reader of a partition of task.status.
+func NewService(i *Ingest, t Transport, term int64, open func(partition int, from kafka.Position) Reader) *Service {
+	return &Service{ingest: i, transport: t, term: term, open: open, progress: &Progress{done: make(map[int]kafka.Position)}}
+}
+
+// Progress says how far the service has come.
+func (s *Service) Progress() *Progress { return s.progress }
+
+// Load reads the stored positions; without one, a partition is read from its earliest record.
+func (s *Service) Load(ctx context.Context, partitions int) error {
+	stored, err := s.ingest.store.Positions(ctx, events.TopicStatus)
+	if err != nil {
+		return fmt.Errorf("read the positions in %s: %w", events.TopicStatus, err)
+	}
+	for p := range partitions {
+		at := kafka.Earliest()
+		if from, ok := stored[p]; ok {
+			at = kafka.Position(from)
+		}
+		s.progress.set(p, at)
+	}
+	return nil
+}
+
+// Run takes in records until the context ends. Load comes before it.
+func (s *Service) Run(ctx context.Context) {
+	in := make(chan batch)
+	var readers sync.WaitGroup
+	s.progress.mu.Lock()
+	starts := maps.Clone(s.progress.done)
+	s.progress.mu.Unlock()
+	for partition, from := range starts {
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			s.read(ctx, partition, from, in)
+		}()
+	}
+	defer readers.Wait()
+	s.loop(ctx, in)
+}
+
+func (s *Service) read(ctx context.Context, partition int, from kafka.Position, in chan<- batch) {
+	r := s.open(partition, from)
+	for {
+		records, err := r.Next(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.ingest.log.Error("reading stopped", "topic", events.TopicStatus, "partition", partition, "error", err)
+			}
+			return
+		}
+		select {
+		case in <- batch{partition, records, r.Position()}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) loop(ctx context.Context, in <-chan batch) {
+	clock := s.ingest.clock
+	settle, save := clock.NewTimer(settleAfter), clock.NewTimer(saveAfter)
+	settle.Stop()
+	save.Stop()
+	defer settle.Stop()
+	defer save.Stop()
+	dirty := false
+	for {
+		select {
+		case <-ctx.Done():
+			s.save(context.WithoutCancel(ctx))
+			return
+		case b := <-in:
+			hadSettled := s.ingest.waiting > 0
+			if !s.take(ctx, b, in) {
+				return
+			}
+			if !hadSettled && s.ingest.waiting > 0 {
+				settle.Reset(settleAfter)
+			}
+			if !dirty {
+				dirty = true
+				save.Reset(saveAfter)
+			}
+		case <-settle.C():
+			if err := s.transport.Settle(ctx, s.term, s.ingest.TakeSettled()); err != nil && ctx.Err() == nil {
+				s.ingest.log.Debug("nodes were not told what is settled; they will report again", "error", err)
+			}
+		case <-save.C():
+			dirty = false
+			s.save(ctx)
+		}
+	}
+}
+
+// take makes a round of one batch and of what else is there already. It tries until the store takes it.
+func (s *Service) take(ctx context.Context, b batch, in <-chan batch) bool {
+	records := b.records
+	after := map[int]kafka.Position{b.partition: b.after}
+	for more := true; more && len(records) < drainLimit; {
+		select {
+		case next := <-in:
+			records = append(records, next.records...)
+			after[next.partition] = next.after
+		default:
+			more = false
+		}
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := s.ingest.Round(ctx, records)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		s.ingest.log.Warn("reports were not written; they will be tried again", "records", len(records), "error", err)
+		timer := s.ingest.clock.NewTimer(pause)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+	for partition, at := range after {
+		s.progress.set(partition, at)
+	}
+	return true
+}
+
+// save stores the positions. Where it fails, records will be read again, which does no harm.
+func (s *Service) save(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
+	defer cancel()
+	if err := s.ingest.store.SavePositions(ctx, events.TopicStatus, s.progress.all()); err != nil {
+		s.ingest.log.Debug("positions were not stored", "topic", events.TopicStatus, "error", err)
+	}
+}

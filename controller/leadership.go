@@ -1,0 +1,205 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/ingest"
+	"github.com/skalds-go/skalds/controller/leader"
+	"github.com/skalds-go/skalds/controller/monitor"
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/store"
+)
+
+// lead takes part in the election until the context ends, and works while it leads.
+func (c *Controller) lead(ctx context.Context) {
+	var work sync.WaitGroup
+	stop := func() {}
+	var present *leader.Lease
+	failing := false
+	for {
+		round, cancel := context.WithTimeout(ctx, c.cfg.LeaderLease)
+		lease, err := c.leader.Round(round)
+		cancel()
+		if err != nil && !failing && ctx.Err() == nil {
+			c.deps.Log.Warn("the leader's document cannot be read or renewed", "error", err)
+		}
+		failing = err != nil
+		if lease != present {
+			stop()
+			work.Wait()
+			stop, present = func() {}, lease
+			if lease != nil {
+				var session context.Context
+				session, stop = context.WithCancel(ctx)
+				work.Go(func() { newLeadership(c, lease).run(session) })
+			}
+		}
+		if !rest(ctx, c.deps.Clock, c.cfg.LeaderLease/4) {
+			break
+		}
+	}
+	stop()
+	work.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.LeaderLease)
+	defer cancel()
+	if err := c.leader.Release(last); err != nil {
+		c.deps.Log.Debug("the leadership was not released; it ends by itself", "error", err)
+	}
+}
+
+// leadership is what one leader works with.
+type leadership struct {
+	c          *Controller
+	lease      *leader.Lease
+	fleet      *fleet.Fleet
+	dispatcher *dispatcher.Dispatcher
+}
+
+func newLeadership(c *Controller, lease *leader.Lease) *leadership {
+	l := &leadership{c: c, lease: lease}
+	// A node's clock may run 10 % slow against ours: its trust ends that much later.
+	l.fleet = fleet.New(fleet.Config{
+		GiveAwayAfter: c.cfg.LostAfter + c.cfg.LostAfter/10,
+		StaleAfter:    3 * c.cfg.HeartbeatInterval,
+		Protocol:      events.Version,
+	})
+	l.dispatcher = dispatcher.New(dispatcher.Config{
+		Strategy:     placement.Strategy(c.cfg.DispatcherStrategy),
+		ID:           c.id[:8] + "-" + strconv.FormatInt(lease.Term(), 36),
+		TaskMaxBytes: c.cfg.TaskMaxBytes,
+		Seed:         rand.Uint64(), //nolint:gosec // it spreads load, it keeps no secret
+	}, c.deps.Store, l.fleet, c.transport, lease, c.deps.Clock, c.dispatch, c.deps.Log)
+	return l
+}
+
+// startPause is the time between two tries to begin.
+const startPause = 200 * time.Millisecond
+
+// run works until the context ends or the leadership is over.
+func (l *leadership) run(ctx context.Context) {
+	log := l.c.deps.Log.With("term", l.lease.Term())
+	log.Info("leading")
+	defer log.Info("not leading any more")
+	failing := false
+	try := func(f func(context.Context) error) bool {
+		for ctx.Err() == nil && l.lease.Valid() {
+			err := f(ctx)
+			if err == nil {
+				return true
+			}
+			if !failing && ctx.Err() == nil {
+				log.Warn("cannot begin to lead yet; trying again", "error", err)
+				failing = true
+			}
+			if !rest(ctx, l.c.deps.Clock, startPause) {
+				return false
+			}
+		}
+		return false
+	}
+	// The waits for silent nodes begin only when no node takes the word of an older leader any more.
+	if !try(l.announce) {
+		return
+	}
+	in := ingest.New(l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
+		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: func() { l.c.work.Signal(); l.c.wishes.Signal() },
+	}, l.c.ingest, log)
+	service := ingest.NewService(in, l.c.transport, l.lease.Term(), func(partition int, from kafka.Position) ingest.Reader {
+		return l.c.deps.Open(events.TopicStatus, partition, from)
+	})
+	if !try(func(ctx context.Context) error {
+		n, err := l.c.deps.Bus.Partitions(ctx, events.TopicStatus)
+		if err != nil {
+			return fmt.Errorf("learn the partitions of %s: %w", events.TopicStatus, err)
+		}
+		return service.Load(ctx, n)
+	}) {
+		return
+	}
+	m := monitor.New(monitor.Config{
+		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention,
+	}, l.c.deps.Store, l.c.deps.Registry, l.fleet, l.c.transport, (*statusEnds)(l.c), service.Progress(), l.lease, l.c.deps.Clock,
+		l.c.work.Signal, log)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { service.Run(ctx) })
+	// What the nodes hold already counts, and who is there is known, before the first task is placed.
+	if !try(m.Prime) {
+		return
+	}
+	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })
+	if l.c.cfg.Mode == config.ModeDispatcher {
+		wg.Go(func() { l.follow(ctx) })
+		wg.Go(func() { l.dispatcher.Run(ctx, l.c.work, l.c.cfg.DispatcherInterval) })
+	}
+	l.c.setLeading(l)
+	defer l.c.setLeading(nil)
+	<-ctx.Done()
+}
+
+func (c *Controller) setLeading(l *leadership) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = l
+}
+
+func (l *leadership) announce(ctx context.Context) error {
+	n, err := l.c.deps.Bus.Partitions(ctx, events.TopicAssign)
+	if err != nil {
+		return fmt.Errorf("learn the partitions of %s: %w", events.TopicAssign, err)
+	}
+	return l.c.transport.Announce(ctx, l.lease.Term(), n)
+}
+
+// followEvery is the time between two looks at the settings that another controller may have changed.
+const followEvery = 500 * time.Millisecond
+
+// follow takes over settings that were changed through any controller.
+func (l *leadership) follow(ctx context.Context) {
+	for {
+		if d, err := l.c.deps.Store.Dispatcher(ctx); err == nil {
+			l.dispatcher.SetStrategy(l.c.strategy(d))
+		}
+		if !rest(ctx, l.c.deps.Clock, followEvery) {
+			return
+		}
+	}
+}
+
+// strategy is the one in force: as set at run time, or else as configured.
+func (c *Controller) strategy(d store.Dispatcher) placement.Strategy {
+	if s, ok := placement.ParseStrategy(d.Strategy); ok {
+		return s
+	}
+	return placement.Strategy(c.cfg.DispatcherStrategy)
+}
+
+// statusEnds tells the ends of task.status.
+type statusEnds Controller
+
+// StatusEnds gives the present ends of all partitions of task.status.
+func (s *statusEnds) StatusEnds(ctx context.Context) (map[int]kafka.Range, error) {
+	n, err := s.deps.Bus.Partitions(ctx, events.TopicStatus)
+	if err != nil {
+		return nil, fmt.Errorf("learn the partitions of %s: %w", events.TopicStatus, err)
+	}
+	all := make([]int, n)
+	for p := range all {
+		all[p] = p
+	}
+	ends, err := s.deps.Bus.Offsets(ctx, events.TopicStatus, all)
+	if err != nil {
+		return nil, fmt.Errorf("learn the ends of %s: %w", events.TopicStatus, err)
+	}
+	return ends, nil
+}

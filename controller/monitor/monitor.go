@@ -1,0 +1,361 @@
+// Package monitor sees to it that what was asked for happens: it gives away the work of nodes that are gone, sends again what no node has
+// reported, passes on what people asked for, and compares the leader's picture with the store. It runs on the leader only.
+//
+// Invariants:
+//
+//   - Work is given away, or sent again, only after ingest has taken in everything that was on task.status when the need was seen: a
+//     report that is under way counts.
+//   - What is sent again is the claim as the store has it, to the incarnation that it was made for.
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Store is the part of the store that the monitor uses.
+type Store interface {
+	Apply(ctx context.Context, changes []task.Change) (int, error)
+	Get(ctx context.Context, ids []string) ([]task.Task, error)
+	Active(ctx context.Context, yield func(*task.Task) error) error
+	Wishes(ctx context.Context, limit int) ([]task.Task, error)
+	Expire(ctx context.Context, endedBefore int64, limit int) (int, error)
+}
+
+// Registry is the part of the registry that the monitor uses.
+type Registry interface {
+	Snapshot(ctx context.Context) (registry.Snapshot, error)
+	Leave(ctx context.Context, id, incarnation string) error
+}
+
+// Transport is how nodes are reached.
+type Transport interface {
+	Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result
+	Control(ctx context.Context, term int64, list []transport.Orders) error
+}
+
+// Ends gives the present ends of all partitions of task.status.
+type Ends interface {
+	StatusEnds(ctx context.Context) (map[int]kafka.Range, error)
+}
+
+// Progress says how far ingest has come.
+type Progress interface {
+	Reached(ends map[int]kafka.Range) bool
+}
+
+// Lease is the leadership that the monitor works under.
+type Lease interface {
+	Term() int64
+	Valid() bool
+}
+
+// Config is what a monitor is told.
+type Config struct {
+	ResendAfter time.Duration // ASSIGN_RESEND_AFTER
+	Compare     time.Duration // MONITOR_TASK_INTERVAL: time between two comparisons with the store
+	Retention   time.Duration // TASK_RETENTION
+}
+
+// Monitor is one leader's monitor.
+type Monitor struct {
+	cfg       Config
+	store     Store
+	registry  Registry
+	fleet     *fleet.Fleet
+	transport Transport
+	ends      Ends
+	progress  Progress
+	lease     Lease
+	clock     clock.Clock
+	room      func()
+	log       *slog.Logger
+
+	barriers map[fleet.Key]map[int]kafka.Range // what ingest must reach before a node's work is given away
+	resend   map[int]kafka.Range               // what it must reach before claims are sent again; nil = not asked for
+	compared time.Duration
+	started  bool // compared holds
+	expired  time.Duration
+}
+
+// New makes a monitor. Room is called, without blocking, when there may be room or work for the dispatcher.
+func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock, room func(), log *slog.Logger) *Monitor {
+	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c, room: room, log: log,
+		barriers: make(map[fleet.Key]map[int]kafka.Range), expired: c.Boot()}
+}
+
+// Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
+// is tried whatever became of the others: they need different dependencies.
+func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
+	err = errors.Join(m.observe(ctx), m.compare(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
+	return len(m.barriers) > 0 || m.resend != nil, err
+}
+
+// Prime takes in the claims that nodes hold, and the nodes, before the first round. It gives nothing away.
+func (m *Monitor) Prime(ctx context.Context) error {
+	if err := m.compare(ctx); err != nil {
+		return err
+	}
+	return m.observe(ctx)
+}
+
+// observe reads all nodes and gives away the work of those that are gone.
+func (m *Monitor) observe(ctx context.Context) error {
+	began := m.clock.Boot()
+	snap, err := m.registry.Snapshot(ctx)
+	if err != nil {
+		m.fleet.Blind()
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	joined, lost := m.fleet.Observe(snap, began, m.clock.Boot())
+	if joined {
+		m.room()
+	}
+	present := make(map[fleet.Key]bool, len(lost))
+	for _, k := range lost {
+		present[k] = true
+		if err := m.giveAway(ctx, k); err != nil {
+			return err
+		}
+	}
+	for k := range m.barriers {
+		if !present[k] {
+			delete(m.barriers, k) // it lives after all
+		}
+	}
+	return nil
+}
+
+// giveAway takes a node's tasks back, once ingest has come so far that what the node said in time counts.
+func (m *Monitor) giveAway(ctx context.Context, k fleet.Key) error {
+	ends, waits := m.barriers[k]
+	if !waits {
+		ends, err := m.ends.StatusEnds(ctx)
+		if err != nil {
+			return fmt.Errorf("give away the work of node %s: %w", k.Node, err)
+		}
+		m.barriers[k] = ends
+		if !m.progress.Reached(ends) {
+			return nil
+		}
+	} else if !m.progress.Reached(ends) {
+		return nil
+	}
+	claims := m.fleet.GiveAway(k)
+	for len(claims) > 0 {
+		n := min(len(claims), store.MaxBatch)
+		if err := m.lose(ctx, claims[:n]); err != nil {
+			return fmt.Errorf("give away the work of node %s: %w", k.Node, err)
+		}
+		m.log.Warn("a node is gone; its tasks wait again", "node", k.Node, "incarnation", k.Incarnation, "tasks", n)
+		claims = claims[n:]
+		m.room()
+	}
+	// Its place is free for its successor. Where this fails, the key expires by itself.
+	if err := m.registry.Leave(ctx, k.Node, k.Incarnation); err != nil {
+		m.log.Debug("the keys of a node that is gone were not removed", "node", k.Node, "error", err)
+	}
+	delete(m.barriers, k)
+	return nil
+}
+
+// lose takes claims back, each as the store has it now.
+func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim) error {
+	tasks, err := m.read(ctx, claims)
+	if err != nil {
+		return err
+	}
+	now := m.clock.Now().UnixMilli()
+	var changes []task.Change
+	ids := make([]string, 0, len(claims))
+	for _, c := range claims {
+		ids = append(ids, c.ID)
+		if t, ok := tasks[c.TaskID]; ok && holds(t, c) {
+			if change, ok := task.Lose(t, now); ok {
+				changes = append(changes, change)
+			}
+		}
+	}
+	if !m.lease.Valid() {
+		return nil
+	}
+	n, err := m.store.Apply(ctx, changes)
+	if err != nil {
+		return fmt.Errorf("take %d tasks back: %w", len(changes), err)
+	}
+	if n == len(changes) {
+		m.fleet.Drop(ids)
+	} // else some changed meanwhile: the next round looks at them again
+	return nil
+}
+
+// holds says whether the task's present claim is c.
+func holds(t *task.Task, c fleet.Claim) bool {
+	h, ok := fleet.HeldBy(t)
+	return ok && h.ID == c.ID && h.Key == c.Key
+}
+
+// read gives the tasks of claims by id.
+func (m *Monitor) read(ctx context.Context, claims []fleet.Claim) (map[string]*task.Task, error) {
+	ids := make([]string, len(claims))
+	for i, c := range claims {
+		ids[i] = c.TaskID
+	}
+	list, err := m.store.Get(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read %d tasks: %w", len(ids), err)
+	}
+	byID := make(map[string]*task.Task, len(list))
+	for i := range list {
+		byID[list[i].ID] = &list[i]
+	}
+	return byID, nil
+}
+
+// again sends claims again of which no node has said anything in time.
+func (m *Monitor) again(ctx context.Context) error {
+	due := m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch)
+	if len(due) == 0 {
+		m.resend = nil
+		return nil
+	}
+	if m.resend == nil {
+		ends, err := m.ends.StatusEnds(ctx)
+		if err != nil {
+			return fmt.Errorf("send %d claims again: %w", len(due), err)
+		}
+		m.resend = ends
+	}
+	if !m.progress.Reached(m.resend) {
+		return nil
+	}
+	m.resend = nil
+	due = m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch) // some may have been reported meanwhile
+	tasks, err := m.read(ctx, due)
+	if err != nil {
+		return err
+	}
+	var batches []transport.Batch
+	var touched, over []string
+	at := make(map[fleet.Key]int)
+	for _, c := range due {
+		t, ok := tasks[c.TaskID]
+		if !ok || !holds(t, c) {
+			over = append(over, c.ID)
+			continue
+		}
+		touched = append(touched, c.ID)
+		to, there := m.fleet.Reach(c.Key)
+		if t.LifecycleStatus != task.Assigning || !there {
+			continue
+		}
+		i, ok := at[c.Key]
+		if !ok {
+			i = len(batches)
+			at[c.Key] = i
+			batches = append(batches, transport.Batch{To: to})
+		}
+		batches[i].Tasks = append(batches[i].Tasks, *t)
+	}
+	m.fleet.Drop(over)
+	if len(over) > 0 {
+		m.room()
+	}
+	m.fleet.Sent(touched, m.clock.Boot())
+	if len(batches) == 0 || !m.lease.Valid() {
+		return nil
+	}
+	for i, r := range m.transport.Assign(ctx, m.lease.Term(), batches) {
+		if r.Err != nil {
+			return fmt.Errorf("send %d claims again to node %s: %w", len(batches[i].Tasks), batches[i].To.Node, r.Err)
+		}
+		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(batches[i].Tasks))
+	}
+	return nil
+}
+
+// Wishes passes on what people asked of tasks that are on a node. It is repeated until the node's report ends the wish.
+func (m *Monitor) Wishes(ctx context.Context) error {
+	tasks, err := m.store.Wishes(ctx, store.MaxBatch)
+	if err != nil {
+		return fmt.Errorf("read wishes: %w", err)
+	}
+	var orders []transport.Orders
+	at := make(map[fleet.Key]int)
+	for i := range tasks {
+		t := &tasks[i]
+		k := fleet.Key{Node: t.Executor, Incarnation: t.Incarnation}
+		to, there := m.fleet.Reach(k)
+		if !there || t.Desired != task.DesiredCancelled {
+			continue
+		}
+		n, ok := at[k]
+		if !ok {
+			n = len(orders)
+			at[k] = n
+			orders = append(orders, transport.Orders{To: to})
+		}
+		orders[n].Commands = append(orders[n].Commands,
+			events.Command{Kind: events.CommandCancel, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID})
+	}
+	if len(orders) == 0 || !m.lease.Valid() {
+		return nil
+	}
+	if err := m.transport.Control(ctx, m.lease.Term(), orders); err != nil {
+		return fmt.Errorf("pass on wishes: %w", err)
+	}
+	return nil
+}
+
+// compare brings the picture up to date with the store.
+func (m *Monitor) compare(ctx context.Context) error {
+	now := m.clock.Boot()
+	if m.started && now-m.compared < m.cfg.Compare {
+		return nil
+	}
+	m.fleet.BeginCompare()
+	var held []fleet.Held
+	err := m.store.Active(ctx, func(t *task.Task) error {
+		if h, ok := fleet.HeldBy(t); ok {
+			held = append(held, h)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the tasks that nodes hold: %w", err)
+	}
+	m.fleet.EndCompare(held)
+	m.compared, m.started = m.clock.Boot(), true
+	return nil
+}
+
+// expireEvery is the time between two looks for tasks whose retention is over.
+const expireEvery = time.Minute
+
+// expire removes ended tasks whose retention is over, a page at a time.
+func (m *Monitor) expire(ctx context.Context) error {
+	if m.clock.Boot()-m.expired < expireEvery {
+		return nil
+	}
+	before := m.clock.Now().Add(-m.cfg.Retention).UnixMilli()
+	n, err := m.store.Expire(ctx, before, store.MaxBatch)
+	if err != nil {
+		return fmt.Errorf("remove tasks that ended before their retention: %w", err)
+	}
+	if n < store.MaxBatch {
+		m.expired = m.clock.Boot()
+	}
+	return nil
+}

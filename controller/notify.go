@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+)
+
+// notifier tells the leader, wherever it is, that this controller has stored tasks or wishes. Notices fold while one is on its way. One that
+// is lost costs time only: the leader polls.
+type notifier struct {
+	c    *Controller
+	wake dispatcher.Wake
+}
+
+func newNotifier(c *Controller) *notifier { return &notifier{c: c, wake: dispatcher.NewWake()} }
+
+func (n *notifier) signal() { n.wake.Signal() }
+
+// noticeTimeout bounds one notice.
+const noticeTimeout = 2 * time.Second
+
+func (n *notifier) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		}
+		if err := n.send(ctx); err != nil && ctx.Err() == nil {
+			n.c.deps.Log.Debug("the leader was not told of new tasks; it will find them", "error", err)
+		}
+	}
+}
+
+func (n *notifier) send(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+	defer cancel()
+	values, err := events.EncodeStatus(events.Status{At: n.c.deps.Clock.Now().UnixMilli(), Notice: events.NoticeSubmitted}, n.c.cfg.EventMaxBytes)
+	if err != nil {
+		return err //nolint:wrapcheck // events names the topic
+	}
+	for _, v := range values {
+		if err := n.c.deps.Bus.Publish(ctx, events.TopicStatus, 0, []kafka.Record{{Key: v.Key, Value: v.Value}}); err != nil {
+			return err //nolint:wrapcheck // the bus names the topic
+		}
+	}
+	return nil
+}
+
+// quarantine puts records aside that do not decode.
+type quarantine Controller
+
+// Quarantine copies a record to task.quarantine, with its place and the reason. Where that fails, the record is still in its own topic.
+func (q *quarantine) Quarantine(ctx context.Context, r kafka.Record, topic string, reason error) {
+	q.deps.Log.Warn("an event does not decode; it was stepped over", "topic", topic, "partition", r.Partition, "offset", r.Offset, "reason", reason)
+	v, err := events.EncodeQuarantine(events.Quarantine{
+		Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), At: q.deps.Clock.Now().UnixMilli(), Key: r.Key, Value: r.Value,
+	})
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+		defer cancel()
+		err = q.deps.Bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: v.Key, Value: v.Value}})
+	}
+	if err != nil && ctx.Err() == nil {
+		q.deps.Log.Warn("the event was not copied to quarantine", "topic", topic, "partition", r.Partition, "offset", r.Offset, "error", err)
+	}
+}

@@ -1,0 +1,104 @@
+package placement
+
+// round is one call of Place.
+type round struct {
+	placer   *Placer
+	strategy Strategy
+	nodes    []Node
+	turns    []*turn
+	pools    map[string]*pool
+}
+
+// pool is the nodes that have a class. Within a round loads only grow, so a node without a free slot, and one without room to queue,
+// are that for the rest of it and leave the list.
+type pool struct {
+	size  int
+	slots []int // nodes that may have a free slot
+	queue []int // nodes that may have room to queue
+}
+
+// decide places one request.
+func (r *round) decide(q Request) Decision {
+	if len(r.nodes) == 0 {
+		return Decision{Node: -1, Reason: NoEligibleNode}
+	}
+	p := r.pool(q.Class)
+	if p.size == 0 {
+		return Decision{Node: -1, Reason: NoNodeForClass}
+	}
+	n := r.pick(&p.slots, r.hasSlot)
+	if n < 0 && q.Short {
+		n = r.pick(&p.queue, r.hasRoom)
+	}
+	if n < 0 {
+		return Decision{Node: -1, Reason: NodesFull}
+	}
+	r.placer.clock++
+	r.nodes[n].Load++
+	r.turns[n].served++
+	r.turns[n].last = r.placer.clock
+	return Decision{Node: n}
+}
+
+func (r *round) hasSlot(n int) bool { return r.nodes[n].Load < r.nodes[n].Capacity }
+func (r *round) hasRoom(n int) bool { return r.nodes[n].Load < r.nodes[n].Capacity+r.nodes[n].Prefetch }
+
+// pool gives the nodes with the class; the first request of a class in a round looks them up.
+func (r *round) pool(class string) *pool {
+	if p, ok := r.pools[class]; ok {
+		return p
+	}
+	p := &pool{}
+	for i := range r.nodes {
+		for _, c := range r.nodes[i].Classes {
+			if c == class {
+				p.slots = append(p.slots, i)
+				break
+			}
+		}
+	}
+	p.size = len(p.slots)
+	p.queue = append(p.queue, p.slots...)
+	r.pools[class] = p
+	return p
+}
+
+// pick takes the best of the listed nodes that fit, and takes those that do not fit off the list. It gives -1 if none fits.
+func (r *round) pick(list *[]int, fits func(int) bool) int {
+	kept := (*list)[:0]
+	best := -1
+	for _, n := range *list {
+		if !fits(n) {
+			continue
+		}
+		kept = append(kept, n)
+		if r.strategy != Random && (best < 0 || r.less(n, best)) {
+			best = n
+		}
+	}
+	*list = kept
+	if r.strategy == Random && len(kept) > 0 {
+		best = kept[r.placer.rng.IntN(len(kept))]
+	}
+	return best
+}
+
+// less says whether node a is a better pick than node b.
+func (r *round) less(a, b int) bool {
+	if r.strategy == RoundRobin {
+		if s, t := r.turns[a].served, r.turns[b].served; s != t {
+			return s < t
+		}
+	} else {
+		// load/capacity without division: a/ca < b/cb
+		x := int64(r.nodes[a].Load) * int64(r.nodes[b].Capacity)
+		y := int64(r.nodes[b].Load) * int64(r.nodes[a].Capacity)
+		if x != y {
+			return x < y
+		}
+	}
+	if s, t := r.turns[a].last, r.turns[b].last; s != t {
+		return s < t
+	}
+	return r.nodes[a].ID < r.nodes[b].ID
+}

@@ -1,0 +1,95 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/store"
+)
+
+// steering is the dispatcher as the API shows and steers it.
+type steering Controller
+
+var _ api.Dispatcher = (*steering)(nil)
+
+// Status gives what is in force, and, on the leader, what its rounds did.
+func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
+	c := (*Controller)(s)
+	set, err := c.deps.Store.Dispatcher(ctx)
+	if err != nil {
+		return client.Dispatcher{}, fmt.Errorf("read the dispatcher's settings: %w", err)
+	}
+	doc, err := c.deps.Store.Leader(ctx)
+	if err != nil {
+		return client.Dispatcher{}, fmt.Errorf("read the leader's document: %w", err)
+	}
+	status := client.Dispatcher{
+		Strategy:   string(c.strategy(set)),
+		Leader:     client.Leader{Holder: doc.Holder, Address: doc.Address, Term: doc.Term},
+		IntervalMs: c.cfg.DispatcherInterval.Milliseconds(),
+	}
+	l := c.leading()
+	if l == nil {
+		return status, nil
+	}
+	did := l.dispatcher.Status()
+	status.IsLeader = true
+	status.Rounds, status.Placed, status.LastRoundAt = did.Rounds, did.Placed, did.LastRoundAt
+	status.Nodes, _ = l.fleet.Size()
+	status.Waiting = make(map[string]int, len(did.Waiting))
+	for reason, n := range did.Waiting {
+		status.Waiting[string(reason)] = n
+	}
+	return status, nil
+}
+
+// SetStrategy stores the strategy. The leader follows, at once if it is this process.
+func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
+	c := (*Controller)(s)
+	d := store.Dispatcher{Strategy: strategy}
+	if err := c.deps.Store.SaveDispatcher(ctx, d); err != nil {
+		return fmt.Errorf("store the strategy: %w", err)
+	}
+	if l := c.leading(); l != nil {
+		l.dispatcher.SetStrategy(c.strategy(d))
+	}
+	return nil
+}
+
+// readyTimeout bounds each question of a readiness check.
+const readyTimeout = 2 * time.Second
+
+// notReady asks what this controller stands on.
+func (c *Controller) notReady(ctx context.Context) []client.NotReady {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	c.mu.Lock()
+	topics := c.topics
+	c.mu.Unlock()
+	parts := []struct {
+		name string
+		ask  func(context.Context) error
+	}{
+		{"store", c.deps.Store.Ping},
+		{"redis", c.deps.Registry.Ping},
+		{"kafka", c.deps.Bus.Ping},
+		{"topics", func(context.Context) error { return topics }},
+	}
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, p := range parts {
+		wg.Go(func() { errs[i] = p.ask(ctx) })
+	}
+	wg.Wait()
+	var missing []client.NotReady
+	for i, err := range errs {
+		if err != nil {
+			missing = append(missing, client.NotReady{Name: parts[i].name, Reason: err.Error()})
+		}
+	}
+	return missing
+}

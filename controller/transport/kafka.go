@@ -1,0 +1,160 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+)
+
+// Publisher is the part of the bus that a transport uses.
+type Publisher interface {
+	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
+}
+
+// parallel is how many publishes are under way at once.
+const parallel = 16
+
+// Kafka reaches nodes over task.assign and task.control.
+type Kafka struct {
+	bus        Publisher
+	controller string
+	limit      int
+	now        func() time.Time
+}
+
+// NewKafka makes a transport. Controller is the run id that events name as their initiator; limit is EVENT_MAX_BYTES.
+func NewKafka(bus Publisher, controller string, limit int, now func() time.Time) *Kafka {
+	return &Kafka{bus: bus, controller: controller, limit: limit, now: now}
+}
+
+// Assign publishes claims, one try for each event, and says what became of each task.
+func (k *Kafka) Assign(ctx context.Context, term int64, batches []Batch) []Result {
+	results := make([]Result, len(batches))
+	each(len(batches), func(i int) {
+		results[i] = k.assign(ctx, term, &batches[i])
+	})
+	return results
+}
+
+func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
+	r := Result{Outcomes: make([]Outcome, len(b.Tasks))}
+	for i := range r.Outcomes {
+		r.Outcomes[i] = NotSent
+	}
+	e := k.event(b.To.Key, term)
+	e.Tasks = make([]events.AssignedTask, len(b.Tasks))
+	for i := range b.Tasks {
+		e.Tasks[i] = events.Assigned(&b.Tasks[i])
+	}
+	encoded, err := events.EncodeAssign(e, k.limit)
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	for _, v := range encoded {
+		outcome := Sent
+		if err := k.publish(ctx, events.TopicAssign, b.To, v); err != nil {
+			r.Err = err
+			outcome = Unknown
+			if errors.Is(err, kafka.ErrNotSent) {
+				outcome = NotSent
+			}
+		}
+		for i := v.From; i < v.To; i++ {
+			r.Outcomes[i] = outcome
+		}
+		if outcome != Sent {
+			break // what follows would fare no better, and is certainly not sent
+		}
+	}
+	return r
+}
+
+// Settle tells nodes which of their final reports are settled. What does not arrive, the nodes will report again.
+func (k *Kafka) Settle(ctx context.Context, term int64, list []Settlement) error {
+	return all(len(list), func(i int) error {
+		e := k.event(list[i].To.Key, term)
+		e.Settled = list[i].Claims
+		encoded, err := events.EncodeAssign(e, k.limit)
+		if err != nil {
+			return err
+		}
+		return k.publish(ctx, events.TopicAssign, list[i].To, encoded...)
+	})
+}
+
+// Control gives nodes orders. What does not arrive is to be given again.
+func (k *Kafka) Control(ctx context.Context, term int64, list []Orders) error {
+	return all(len(list), func(i int) error {
+		to := list[i].To
+		encoded, err := events.EncodeControl(events.Control{
+			Term: term, Initiator: k.controller, Recipient: to.Node, Incarnation: to.Incarnation,
+			CreateDateTime: k.now().UnixMilli(), Commands: list[i].Commands,
+		}, k.limit)
+		if err != nil {
+			return err
+		}
+		return k.publish(ctx, events.TopicControl, to, encoded...)
+	})
+}
+
+// Announce writes the term to every partition of task.assign.
+func (k *Kafka) Announce(ctx context.Context, term int64, partitions int) error {
+	return all(partitions, func(i int) error {
+		encoded, err := events.EncodeAssign(k.event(fleet.Key{}, term), k.limit)
+		if err != nil {
+			return err
+		}
+		return k.publish(ctx, events.TopicAssign, fleet.Target{Partition: i}, encoded...)
+	})
+}
+
+func (k *Kafka) event(to fleet.Key, term int64) events.Assign {
+	now := k.now().UnixMilli()
+	e := events.Assign{CreateDateTime: now, UpdateDateTime: now}
+	e.By(k.controller, term)
+	e.For(to.Node, to.Incarnation)
+	return e
+}
+
+// publish sends values in one go. A target without a node is every node of the partition.
+func (k *Kafka) publish(ctx context.Context, topic string, to fleet.Target, values ...events.Encoded) error {
+	var headers []kafka.Header
+	if to.Node != "" {
+		headers = []kafka.Header{
+			{Key: events.HeaderNode, Value: []byte(to.Node)},
+			{Key: events.HeaderIncarnation, Value: []byte(to.Incarnation)},
+		}
+	}
+	for _, v := range values {
+		if err := k.bus.Publish(ctx, topic, to.Partition, []kafka.Record{{Key: v.Key, Value: v.Value, Headers: headers}}); err != nil {
+			return fmt.Errorf("publish to %s, partition %d, for node %q: %w", topic, to.Partition, to.Node, err)
+		}
+	}
+	return nil
+}
+
+// each calls f for 0..n-1, some at once, and returns when all have returned.
+func each(n int, f func(int)) {
+	_ = all(n, func(i int) error { f(i); return nil })
+}
+
+// all is each with errors; it gives the first.
+func all(n int, f func(int) error) error {
+	if n == 1 {
+		return f(0)
+	}
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i := range n {
+		g.Go(func() error { return f(i) })
+	}
+	return g.Wait() //nolint:wrapcheck // f wraps
+}

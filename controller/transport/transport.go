@@ -1,0 +1,47 @@
+// Package transport is how the leader's words reach a node. The dispatcher does not know how an assignment travels; today all nodes
+// are reached over Kafka.
+//
+// Invariant: an outcome of NotSent is certain. What may have reached the node, now or later, is Unknown.
+package transport
+
+import (
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Batch is claims for one node. Each task's document is as its claim left it.
+type Batch struct {
+	To    fleet.Target
+	Tasks []task.Task
+}
+
+// Outcome is what became of one task of a batch.
+type Outcome uint8
+
+const (
+	// Sent tasks are on the bus.
+	Sent Outcome = iota
+	// NotSent tasks are certainly not on the bus and will not come there.
+	NotSent
+	// Unknown tasks may be on the bus.
+	Unknown
+)
+
+// Result is what became of a batch: one outcome for each task, and the error of those that are not Sent.
+type Result struct {
+	Outcomes []Outcome
+	Err      error
+}
+
+// Settlement is claims of one node whose final reports are settled.
+type Settlement struct {
+	To     fleet.Target
+	Claims []string
+}
+
+// Orders is commands for claims of one node.
+type Orders struct {
+	To       fleet.Target
+	Commands []events.Command
+}
