@@ -1,0 +1,132 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+// The answers of beat.lua.
+const (
+	beatWritten   = 1
+	beatTaken     = 2
+	beatStale     = 3
+	beatNeedsList = 4
+)
+
+// Beat implements [registry.Registry]. The hash is written before the index, so that who sees the node in the index finds its hash.
+func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
+	if err := registry.Check(n); err != nil {
+		return fmt.Errorf("heartbeat refused: %w", err)
+	}
+	digest := listDigest(n.Tasks)
+	code, detail, err := r.beat(ctx, n, digest, !r.sent.is(n, digest))
+	if err == nil && code == beatNeedsList {
+		code, detail, err = r.beat(ctx, n, digest, true)
+	}
+	if err == nil && code == beatWritten {
+		r.sent.put(n, digest)
+		return nil
+	}
+	r.sent.forget(n.ID)
+	doing := "heartbeat of node " + n.ID
+	switch {
+	case err != nil:
+		return r.failure(doing, err)
+	case code == beatTaken:
+		return fmt.Errorf("%s at redis %s: %w (this is incarnation %s, the holder is %q)", doing, r.where, registry.ErrTaken, n.Incarnation, detail)
+	case code == beatStale:
+		return fmt.Errorf("%s at redis %s: %w (this is number %d, number %s is there)", doing, r.where, registry.ErrStale, n.Counter, detail)
+	default:
+		return fmt.Errorf("%s at redis %s: the script answered %d, which it never should", doing, r.where, code)
+	}
+}
+
+func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, withList bool) (code int64, detail string, err error) {
+	life := registry.KeyTTL.Milliseconds()
+	fields := appendNode(nil, n)
+	args := make([]any, 0, 7+len(fields)+2*len(n.Tasks))
+	args = append(args, n.Incarnation, n.Counter, life, digest, len(n.Tasks), "0", len(fields))
+	args = append(args, fields...)
+	if withList {
+		args[5] = "1"
+		if len(n.Tasks) <= registry.MaxTasks { // else the length stands without the list, which reads as incomplete
+			list := registry.Newest(n.Tasks)
+			args[4] = len(list)
+			args = appendTasks(args, list)
+		}
+	}
+	cmds, err := r.run(ctx,
+		call{beatScript, []string{nodeKey(n.ID), tasksKey(n.ID)}, args},
+		call{indexScript, []string{indexKey}, []any{n.ID, life}})
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := cmds[0].Slice()
+	if err != nil {
+		return 0, "", err //nolint:wrapcheck // Beat wraps it
+	}
+	if len(answer) == 2 {
+		number, isNumber := answer[0].(int64)
+		text, isText := answer[1].(string)
+		if isNumber && isText {
+			return number, text, nil
+		}
+	}
+	return 0, "", fmt.Errorf("the script answered %v, not a code and a text", answer)
+}
+
+// Leave implements [registry.Registry]. The index forgets the node by itself.
+func (r *Registry) Leave(ctx context.Context, id, incarnation string) error {
+	if err := registry.Check(&registry.Node{ID: id, Incarnation: incarnation}); err != nil {
+		return fmt.Errorf("leave refused: %w", err)
+	}
+	r.sent.forget(id)
+	_, err := r.run(ctx, call{leaveScript, []string{nodeKey(id), tasksKey(id)}, []any{incarnation}})
+	return r.failure("leave of node "+id, err)
+}
+
+// maxSent bounds sentLists; one process has few nodes, except in tests at scale.
+const maxSent = 10_000
+
+// sentLists remembers which task list of which node the server confirmed last. It only saves the sending of an unchanged list: the
+// script compares with what it has.
+type sentLists struct {
+	mu   sync.Mutex
+	list map[string]sentList // by node id
+}
+
+type sentList struct{ incarnation, digest string }
+
+func (s *sentLists) is(n *registry.Node, digest string) bool {
+	if len(n.Tasks) > registry.MaxTasks {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list[n.ID] == sentList{n.Incarnation, digest}
+}
+
+func (s *sentLists) put(n *registry.Node, digest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.list[n.ID]; !known && len(s.list) >= maxSent {
+		s.list = nil
+	}
+	if s.list == nil {
+		s.list = make(map[string]sentList)
+	}
+	s.list[n.ID] = sentList{n.Incarnation, digest}
+}
+
+func (s *sentLists) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.list, id)
+}
+
+// number is how every integer stands in a hash.
+func number[T ~int | ~int64](v T) string { return strconv.FormatInt(int64(v), 10) }

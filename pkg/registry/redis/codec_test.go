@@ -1,0 +1,139 @@
+package redis
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/registry/registrytest"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// values is what HMGET of fields gives after a node was written.
+func values(n *registry.Node) []any {
+	written := map[string]any{"incarnation": n.Incarnation, "counter": number(n.Counter), "tasks": number(len(n.Tasks))}
+	pairs := appendNode(nil, n)
+	for i := 0; i < len(pairs); i += 2 {
+		value := pairs[i+1]
+		if b, ok := value.([]byte); ok {
+			value = string(b)
+		}
+		written[pairs[i].(string)] = value
+	}
+	list := make([]any, len(fields))
+	for i, field := range fields {
+		list[i] = written[field]
+	}
+	return list
+}
+
+func TestNodeReadsBack(t *testing.T) {
+	t.Parallel()
+	texts := rapid.StringN(0, 20, 60)
+	rapid.Check(t, func(t *rapid.T) {
+		n := registry.Node{
+			ID: "n1", Incarnation: rapid.StringN(1, 10, 30).Draw(t, "incarnation"), Counter: rapid.Int64().Draw(t, "counter"),
+			Mode: texts.Draw(t, "mode"), State: registry.State(texts.Draw(t, "state")),
+			Classes:  rapid.SliceOfN(texts, 0, 5).Draw(t, "classes"),
+			Labels:   rapid.MapOfN(texts, texts, 0, 5).Draw(t, "labels"),
+			Capacity: rapid.Int().Draw(t, "capacity"), Prefetch: rapid.Int().Draw(t, "prefetch"),
+			Running: rapid.Int().Draw(t, "running"), Queued: rapid.Int().Draw(t, "queued"),
+			Received: rapid.Int64().Draw(t, "received"), Finished: rapid.Int64().Draw(t, "finished"),
+			Partition: rapid.Int().Draw(t, "partition"), Protocol: rapid.Int().Draw(t, "protocol"),
+			Address: texts.Draw(t, "address"), Version: texts.Draw(t, "version"),
+			CPU: float64(rapid.IntRange(0, 9999).Draw(t, "cpu")) / 100, Memory: rapid.Int64().Draw(t, "memory"),
+			StartedAt: rapid.Int64().Draw(t, "startedAt"),
+		}
+		got, _, found, err := decodeNode("n1", values(&n))
+		if err != nil || !found || !reflect.DeepEqual(got, n) {
+			t.Fatalf("got %+v, found %v, error %v\nwant %+v", got, found, err, n)
+		}
+	})
+}
+
+func TestDecodeNode(t *testing.T) {
+	t.Parallel()
+	if _, _, found, err := decodeNode("n1", make([]any, len(fields))); found || err != nil {
+		t.Errorf("no hash: found %v, error %v", found, err)
+	}
+	older := make([]any, len(fields))
+	older[0], older[1] = "i", "5"
+	if n, tasks, found, err := decodeNode("n1", older); err != nil || !found || tasks != 0 || n.Counter != 5 || n.Classes != nil {
+		t.Errorf("only what makes a node: %+v, %d, %v, %v", n, tasks, found, err)
+	}
+	for _, cpu := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		odd := registrytest.Example("n1", "i", 1)
+		odd.CPU = cpu
+		if n, _, _, err := decodeNode("n1", values(odd)); err != nil || n.CPU != 0 {
+			t.Errorf("cpu %v reads as %v, error %v", cpu, n.CPU, err)
+		}
+	}
+}
+
+func TestListDigest(t *testing.T) {
+	t.Parallel()
+	base := []registry.HeldTask{{ID: "a", Attempt: 1, ClaimID: "c", State: task.ReportStarted}, {ID: "b", Attempt: 2, ClaimID: "d"}}
+	want := listDigest(base)
+	turned := slices.Clone(base)
+	slices.Reverse(turned)
+	if listDigest(turned) != want {
+		t.Error("the order changes the digest")
+	}
+	changes := map[string]func(l []registry.HeldTask){
+		"id":      func(l []registry.HeldTask) { l[0].ID = "x" },
+		"attempt": func(l []registry.HeldTask) { l[0].Attempt++ },
+		"claim":   func(l []registry.HeldTask) { l[0].ClaimID = "x" },
+		"state":   func(l []registry.HeldTask) { l[0].State = task.ReportFinished },
+		"swapped": func(l []registry.HeldTask) { l[0].ClaimID, l[1].ClaimID = l[1].ClaimID, l[0].ClaimID },
+		"twice":   func(l []registry.HeldTask) { l[1] = l[0] },
+	}
+	for name, change := range changes {
+		list := slices.Clone(base)
+		change(list)
+		if listDigest(list) == want {
+			t.Errorf("%s does not change the digest", name)
+		}
+	}
+	if listDigest(base[:1]) == want || listDigest(nil) == want {
+		t.Error("a shorter list has the same digest")
+	}
+}
+
+func FuzzDecodeNode(f *testing.F) {
+	f.Add(0, "", "x")
+	f.Add(4, `["a"]`, `{"k":"v"}`)
+	f.Add(1, "-9223372036854775809", "1e999")
+	f.Add(16, "NaN", "\x00")
+	f.Fuzz(func(t *testing.T, at int, a, b string) {
+		list := values(registrytest.Example("n1", "i", 1))
+		at = int(uint(at) % uint(len(list)))
+		list[at], list[(at+1)%len(list)] = a, b
+		n, _, found, err := decodeNode("n1", list)
+		if err != nil {
+			if !strings.Contains(err.Error(), "field") && !strings.Contains(err.Error(), "missing") {
+				t.Errorf("the error does not say where: %v", err)
+			}
+			return
+		}
+		if !found || n.Incarnation == "" || math.IsNaN(n.CPU) || math.IsInf(n.CPU, 0) {
+			t.Errorf("decoded %+v, found %v", n, found)
+		}
+	})
+}
+
+func FuzzDecodeTasks(f *testing.F) {
+	f.Add("t1", `{"attempt":1,"claimId":"c","state":"started"}`)
+	f.Add("", "{}")
+	f.Add("x", `{"attempt":1e99}`)
+	f.Fuzz(func(t *testing.T, id, value string) {
+		list, err := decodeTasks(map[string]string{id: value})
+		if err == nil && (len(list) != 1 || list[0].ID != id) {
+			t.Errorf("decoded %v", list)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package redis
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// DefaultTimeout bounds one round trip, and one dial, where the configuration says nothing.
+const DefaultTimeout = 2 * time.Second
+
+// poolSize is how many connections one process opens to one server at most. A node needs one or two, a controller a few.
+const poolSize = 10
+
+// Config says where Redis is. The zero value of everything but Addrs is a plain server without password.
+type Config struct {
+	// Addrs are host:port of the one server; with Cluster of some of the cluster's nodes; with SentinelMaster of the sentinels.
+	Addrs []string
+	// Cluster says that Addrs are nodes of a Redis Cluster.
+	Cluster bool
+	// SentinelMaster is the name of the master as the sentinels know it; empty = no Sentinel.
+	SentinelMaster string
+	// SentinelUsername and SentinelPassword are for the sentinels, Username and Password for the servers.
+	SentinelUsername, SentinelPassword string
+	Username, Password                 string
+	// DB is the number of the database. A cluster has only 0.
+	DB int
+	// TLS is used for every connection; nil = plain text.
+	TLS *tls.Config
+	// DialTimeout bounds the making of a connection, Timeout one round trip with everything it takes. 0 = DefaultTimeout.
+	DialTimeout, Timeout time.Duration
+	// Logger gets what no caller sees: keys that another program wrote. nil = slog.Default().
+	Logger *slog.Logger
+}
+
+func (c *Config) check() error {
+	switch {
+	case len(c.Addrs) == 0:
+		return errors.New("no redis address is given")
+	case c.Cluster && c.SentinelMaster != "":
+		return errors.New("redis cannot be both a cluster and behind sentinels: set one of them")
+	case c.Cluster && c.DB != 0:
+		return fmt.Errorf("a redis cluster has only database 0, not %d", c.DB)
+	case !c.Cluster && c.SentinelMaster == "" && len(c.Addrs) > 1:
+		return fmt.Errorf("%d redis addresses are given (%s), but neither cluster nor sentinel: give one address, or say which of the two it is",
+			len(c.Addrs), strings.Join(c.Addrs, ", "))
+	}
+	return nil
+}
+
+// client makes the connections' pool; it connects to nothing. No call is sent again by the library: a node's trust counts from
+// the sending, so whether to try again, and for how long, is the caller's. (In a cluster the library follows redirections, within
+// the call's time.) A dial is tried once.
+func (c *Config) client() goredis.UniversalClient {
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch {
+	case c.Cluster:
+		return goredis.NewClusterClient(&goredis.ClusterOptions{
+			Addrs: c.Addrs, Username: c.Username, Password: c.Password, TLSConfig: c.TLS,
+			MaxRetries: -1, DialerRetries: 1, DialTimeout: c.DialTimeout, ReadTimeout: c.Timeout, WriteTimeout: c.Timeout,
+			ContextTimeoutEnabled: true, PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet,
+		})
+	case c.SentinelMaster != "":
+		return goredis.NewFailoverClient(&goredis.FailoverOptions{
+			MasterName: c.SentinelMaster, SentinelAddrs: c.Addrs, SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword,
+			Username: c.Username, Password: c.Password, DB: c.DB, TLSConfig: c.TLS,
+			MaxRetries: -1, DialerRetries: 1, DialTimeout: c.DialTimeout, ReadTimeout: c.Timeout, WriteTimeout: c.Timeout,
+			ContextTimeoutEnabled: true, PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true,
+		})
+	default:
+		return goredis.NewClient(&goredis.Options{
+			Addr: c.Addrs[0], Username: c.Username, Password: c.Password, DB: c.DB, TLSConfig: c.TLS,
+			MaxRetries: -1, DialerRetries: 1, DialTimeout: c.DialTimeout, ReadTimeout: c.Timeout, WriteTimeout: c.Timeout,
+			ContextTimeoutEnabled: true, PoolSize: poolSize, PipelinePoolSize: -1, DisableIdentity: true, MaintNotificationsConfig: quiet,
+		})
+	}
+}

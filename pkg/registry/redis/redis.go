@@ -1,0 +1,193 @@
+// Package redis keeps the registry in Redis 7.0 or newer: one server, a Redis Cluster, or behind Sentinel.
+//
+//	skalds:node:{ID}        hash: the heartbeat ("{" and "}" are part of the key: they put a node's keys into one slot)
+//	skalds:node:{ID}:tasks  hash: task id -> {"attempt":…,"claimId":…,"state":…}
+//	skalds:nodes            sorted set: ids whose keys may exist; an index, nothing is decided by it
+//
+// Invariants:
+//
+//   - A heartbeat is confirmed only if the server has written the node's hash and the index. It writes where the hash is absent or
+//     this incarnation's, and only if no newer heartbeat of it was written, all in one script.
+//   - The task list that is read beside a heartbeat is the whole list of that incarnation, or an error. It is sent when it changed;
+//     the script finds out if what is there is not what it should be (emptied, evicted) and asks for it before it writes anything.
+//   - A heartbeat takes one round trip. Two after the server was restarted or emptied.
+//   - Every key has a time to live of registry.KeyTTL, renewed by heartbeats alone.
+//   - A snapshot was answered by one run of the server, or it is an error.
+//   - No call takes longer than the configured timeout per round trip, and none is sent twice by the library.
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+const indexKey = "skalds:nodes"
+
+func nodeKey(id string) string  { return "skalds:node:{" + id + "}" }
+func tasksKey(id string) string { return "skalds:node:{" + id + "}:tasks" }
+
+//go:embed beat.lua
+var beatSource string
+
+//go:embed index.lua
+var indexSource string
+
+//go:embed leave.lua
+var leaveSource string
+
+var (
+	beatScript  = newScript(beatSource)
+	indexScript = newScript(indexSource)
+	leaveScript = newScript(leaveSource)
+)
+
+// Registry is a registry in Redis. It is safe for concurrent use; the heartbeats of one node are sent one after the other.
+type Registry struct {
+	client  goredis.UniversalClient
+	cluster *goredis.ClusterClient // the same client, if it is a cluster's
+	where   string                 // for errors
+	timeout time.Duration
+	log     *slog.Logger
+	close   func() error
+	sent    sentLists
+	foreign foreignKeys
+}
+
+var _ registry.Registry = (*Registry)(nil)
+
+// Open checks the configuration and makes a registry. It does not connect: a server that is down shows in the calls. The caller
+// closes it. From the first Open on, what the Redis library has to say goes to slog at debug level, for the whole process: it would
+// print every refused connection to standard error, and the calls' errors say the same.
+func Open(cfg Config) (*Registry, error) {
+	quietLibrary()
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("redis registry: %w", err)
+	}
+	if cfg.DialTimeout <= 0 {
+		cfg.DialTimeout = DefaultTimeout
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	r := &Registry{client: cfg.client(), where: strings.Join(cfg.Addrs, ","), timeout: cfg.Timeout, log: cfg.Logger}
+	r.cluster, _ = r.client.(*goredis.ClusterClient)
+	r.close = sync.OnceValue(r.client.Close)
+	return r, nil
+}
+
+var quietLibrary = sync.OnceFunc(func() { goredis.SetLogger(libraryLog{}) })
+
+type libraryLog struct{}
+
+func (libraryLog) Printf(ctx context.Context, format string, v ...any) {
+	if slog.Default().Enabled(ctx, slog.LevelDebug) {
+		slog.DebugContext(ctx, fmt.Sprintf(format, v...))
+	}
+}
+
+// Ping implements [registry.Registry]. In a cluster every master has to answer.
+func (r *Registry) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if r.cluster != nil {
+		return r.failure("ping", r.cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return c.Ping(ctx).Err() }))
+	}
+	return r.failure("ping", r.client.Ping(ctx).Err())
+}
+
+// Close implements [registry.Registry]. Calls that come later fail.
+func (r *Registry) Close() error {
+	if err := r.close(); err != nil {
+		return fmt.Errorf("close redis at %s: %w", r.where, err)
+	}
+	return nil
+}
+
+// script is a Lua script with its digest.
+type script struct{ source, digest string }
+
+func newScript(source string) script { return script{source, goredis.NewScript(source).Hash()} }
+
+// call is one run of a script.
+type call struct {
+	script script
+	keys   []string
+	args   []any
+}
+
+// run carries the calls out in one round trip, in this order where they meet on one server; a second round trip sends the scripts'
+// text, if a server does not know them yet. The error is the first of the calls'; none of them then counts.
+func (r *Registry) run(ctx context.Context, calls ...call) ([]*goredis.Cmd, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	cmds := make([]*goredis.Cmd, len(calls))
+	_, err := r.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for i, c := range calls {
+			cmds[i] = p.EvalSha(ctx, c.script.digest, c.keys, c.args...)
+		}
+		return nil
+	})
+	for _, cmd := range cmds {
+		if goredis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+			_, err = r.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+				for i, c := range calls {
+					cmds[i] = p.Eval(ctx, c.script.source, c.keys, c.args...)
+				}
+				return nil
+			})
+			break
+		}
+	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // failure wraps it, with what was being done
+	}
+	return cmds, nil
+}
+
+// unavailable are the answers of a server that cannot serve now but may again.
+var unavailable = []string{
+	"LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "BUSY", "MOVED", "ASK",
+	"max number of clients",
+}
+
+// denied are the answers of a server that does not know the user or does not let it.
+var denied = []string{"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "Client sent AUTH", "invalid password"}
+
+// failure wraps what the library said about doing something.
+func (r *Registry) failure(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	has := func(list []string) bool {
+		for _, prefix := range list {
+			if goredis.HasErrorPrefix(err, prefix) {
+				return true
+			}
+		}
+		return false
+	}
+	var answer goredis.Error
+	switch {
+	case has(denied):
+		return fmt.Errorf("%s at redis %s: access denied, look at REDIS_USERNAME and REDIS_PASSWORD: %w", doing, r.where, err)
+	case has(unavailable):
+		return fmt.Errorf("%s at redis %s: %w: %w", doing, r.where, registry.ErrUnavailable, err)
+	case errors.As(err, &answer), errors.Is(err, context.Canceled), errors.Is(err, goredis.ErrClosed):
+		return fmt.Errorf("%s at redis %s: %w", doing, r.where, err)
+	default: // the network, or no answer in time
+		return fmt.Errorf("%s at redis %s: %w: %w", doing, r.where, registry.ErrUnavailable, err)
+	}
+}

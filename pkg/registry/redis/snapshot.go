@@ -1,0 +1,239 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+const (
+	// chunk is how many nodes one round trip of a snapshot reads.
+	chunk = 1000
+	// MaxNodes is how many ids the index may hold; with more a snapshot is an error, since a node that is not read seems lost.
+	MaxNodes = 100_000
+	// wrongType is how the server answers a command for another type of key.
+	wrongType = "WRONGTYPE"
+)
+
+// Snapshot implements [registry.Registry]. The nodes are ordered by id. Each round trip has the configured timeout.
+func (r *Registry) Snapshot(ctx context.Context) (registry.Snapshot, error) {
+	snapshot, err := r.snapshot(ctx)
+	if err != nil {
+		return registry.Snapshot{}, r.failure("snapshot of the nodes", err)
+	}
+	return snapshot, nil
+}
+
+func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
+	var run runID
+	if err := r.seeMasters(ctx, &run); err != nil {
+		return registry.Snapshot{}, err
+	}
+	var index *goredis.StringSliceCmd
+	if err := r.read(ctx, &run, func(p goredis.Pipeliner) { index = p.ZRange(ctx, indexKey, 0, MaxNodes) }); err != nil {
+		return registry.Snapshot{}, err
+	}
+	ids, err := index.Result()
+	if err != nil {
+		return registry.Snapshot{}, fmt.Errorf("index %s: %w", indexKey, err)
+	}
+	if len(ids) > MaxNodes {
+		return registry.Snapshot{}, fmt.Errorf("the index %s holds more than %d ids", indexKey, MaxNodes)
+	}
+	nodes := make([]registry.Node, 0, len(ids))
+	var foreign []string
+	for ids := range slices.Chunk(ids, chunk) {
+		cmds := make([]*goredis.SliceCmd, len(ids))
+		err := r.read(ctx, &run, func(p goredis.Pipeliner) {
+			for i, id := range ids {
+				cmds[i] = p.HMGet(ctx, nodeKey(id), fields...)
+			}
+		})
+		if err != nil {
+			return registry.Snapshot{}, err
+		}
+		for i, cmd := range cmds {
+			n, _, found, err := decodeNode(ids[i], cmd.Val())
+			if cmd.Err() != nil { // not a hash
+				err = cmd.Err()
+			}
+			switch {
+			case err != nil:
+				foreign = append(foreign, ids[i])
+				r.foreign.report(r, ids[i], err)
+			case found:
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	if err := r.seeMasters(ctx, &run); err != nil {
+		return registry.Snapshot{}, err
+	}
+	r.foreign.keep(foreign)
+	slices.SortFunc(nodes, func(a, b registry.Node) int { return cmp.Compare(a.ID, b.ID) })
+	return registry.Snapshot{RunID: run.id, Nodes: nodes}, nil
+}
+
+// read is one round trip. From a single server it takes the run id with it, in the same pipeline and so on the same connection: what
+// that id names is what answered. A key of a wrong type fails its command alone, which is left to the caller; no other error is.
+func (r *Registry) read(ctx context.Context, run *runID, fill func(p goredis.Pipeliner)) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var info *goredis.StringCmd
+	cmds, err := r.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		if r.cluster == nil {
+			info = p.Info(ctx, "server")
+		}
+		fill(p)
+		return nil
+	})
+	if err != nil { // the first command's that failed
+		for _, cmd := range cmds {
+			if err := cmd.Err(); err != nil && !goredis.HasErrorPrefix(err, wrongType) {
+				return err //nolint:wrapcheck // failure wraps it
+			}
+		}
+		if !goredis.HasErrorPrefix(err, wrongType) {
+			return err //nolint:wrapcheck // failure wraps it
+		}
+	}
+	if info == nil {
+		return nil
+	}
+	id, err := parseRunID(info.Val())
+	if err != nil {
+		return err
+	}
+	return run.see(id)
+}
+
+// seeMasters takes the run ids of all masters of a cluster; else it does nothing. In a cluster one pipeline goes to many servers, so
+// their ids are taken before and after all reads: a server that restarted or was replaced in between is not the same in both.
+func (r *Registry) seeMasters(ctx context.Context, run *runID) error {
+	if r.cluster == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var mu sync.Mutex
+	var ids []string
+	err := r.cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error {
+		info, err := c.Info(ctx, "server").Result()
+		if err != nil {
+			return fmt.Errorf("run id of %s: %w", c.Options().Addr, err)
+		}
+		id, err := parseRunID(info)
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, id)
+		return err
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // failure wraps it
+	}
+	slices.Sort(ids)
+	return run.see(strings.Join(ids, ","))
+}
+
+// runID is the one run that answers a snapshot.
+type runID struct{ id string }
+
+func (r *runID) see(id string) error {
+	switch r.id {
+	case "":
+		r.id = id
+	case id:
+	default:
+		return fmt.Errorf("%w: the server was restarted or replaced while it was read (run %s, then %s)", registry.ErrUnavailable, r.id, id)
+	}
+	return nil
+}
+
+func parseRunID(info string) (string, error) {
+	for line := range strings.Lines(info) {
+		if id, found := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); found && id != "" {
+			return id, nil
+		}
+	}
+	return "", errors.New("INFO server names no run_id, without which a restart goes unseen: use Redis 7.0 or newer, or a server that gives it")
+}
+
+// Node implements [registry.Registry]. Heartbeat and list are read as of one moment. A list that was lost is
+// [registry.ErrIncomplete] until the node's next heartbeat.
+func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, error) {
+	if registry.CheckID(id) != nil {
+		return registry.Node{}, false, nil // no node has it
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	doing := "read of node " + id
+	var hash *goredis.SliceCmd
+	var list *goredis.MapStringStringCmd
+	_, err := r.client.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+		hash = p.HMGet(ctx, nodeKey(id), fields...)
+		list = p.HGetAll(ctx, tasksKey(id))
+		return nil
+	})
+	if err != nil {
+		return registry.Node{}, false, r.failure(doing, err)
+	}
+	n, length, found, err := decodeNode(id, hash.Val())
+	if err != nil {
+		return registry.Node{}, false, fmt.Errorf("%s at redis %s: key %s: %w", doing, r.where, nodeKey(id), err)
+	}
+	if !found {
+		return registry.Node{}, false, nil
+	}
+	if length != len(list.Val()) {
+		return registry.Node{}, false, fmt.Errorf("%s at redis %s: %w: it should hold %d entries and holds %d",
+			doing, r.where, registry.ErrIncomplete, length, len(list.Val()))
+	}
+	if n.Tasks, err = decodeTasks(list.Val()); err != nil {
+		return registry.Node{}, false, fmt.Errorf("%s at redis %s: key %s: %w", doing, r.where, tasksKey(id), err)
+	}
+	return n, true, nil
+}
+
+// Foreign says how often a key of a node could not be read, since another program wrote it; such nodes are left out of snapshots.
+func (r *Registry) Foreign() int64 { return r.foreign.count.Load() }
+
+// foreignKeys logs each unreadable node once, as long as it stays so.
+type foreignKeys struct {
+	count  atomic.Int64
+	mu     sync.Mutex
+	logged map[string]bool
+}
+
+func (f *foreignKeys) report(r *Registry, id string, err error) {
+	f.count.Add(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.logged[id] {
+		return
+	}
+	if f.logged == nil {
+		f.logged = make(map[string]bool)
+	}
+	f.logged[id] = true
+	r.log.Warn("a node's key in redis cannot be read and is left out; did another program write it?",
+		"redis", r.where, "key", nodeKey(id), "error", err)
+}
+
+// keep forgets the nodes that are no longer in the list, which bounds the memory to one snapshot's.
+func (f *foreignKeys) keep(ids []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.logged)
+	for _, id := range ids {
+		f.logged[id] = true
+	}
+}
