@@ -177,7 +177,11 @@ func (k *conn) roundTrip(ctx context.Context, clientID string, request protocol.
 	if err != nil {
 		return nil, n > 0, fmt.Errorf("kafka broker %s: %w", k.addr, cause(ctx, err))
 	}
-	id, response, err := protocol.ReadResponse(k.reader, key, version)
+	var id int32
+	err = guard(func() (err error) {
+		id, response, err = protocol.ReadResponse(k.reader, key, version)
+		return err
+	})
 	if err != nil {
 		return nil, true, fmt.Errorf("kafka broker %s: %w", k.addr, cause(ctx, err))
 	}
@@ -185,6 +189,16 @@ func (k *conn) roundTrip(ctx context.Context, clientID string, request protocol.
 		return nil, true, fmt.Errorf("kafka broker %s: answer %d to request %d", k.addr, id, k.lastID)
 	}
 	return response, true, nil
+}
+
+// guard turns a panic of the library's decoder, which some malformed answers cause, into an error.
+func guard(decode func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("malformed answer: %v", p)
+		}
+	}()
+	return decode()
 }
 
 // cause adds the reason for which the context ended to the i/o error by which that became visible.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -239,10 +240,10 @@ func TestOutcomeUnknownAfterTheRequestLeft(t *testing.T) {
 			cluster := newCluster(t)
 			client := connect(t, cluster)
 			publish(t, client, "first")
-			tries := 0
+			var tries atomic.Int32
 			cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 				cluster.KeepControl()
-				tries++
+				tries.Add(1)
 				return nil, tt.answer, true
 			})
 			err := client.Publish(within(t, 100*time.Millisecond), topic, 0, values("second"))
@@ -253,8 +254,8 @@ func TestOutcomeUnknownAfterTheRequestLeft(t *testing.T) {
 				wantErr(t, err, tt.want)
 			}
 			cluster.Close()
-			if tries != 1 {
-				t.Errorf("sent %d times, want once", tries)
+			if n := tries.Load(); n != 1 {
+				t.Errorf("sent %d times, want once", n)
 			}
 		})
 	}
@@ -281,15 +282,15 @@ func TestOwnTimeout(t *testing.T) {
 	cluster := newCluster(t)
 	client := newClient(t, kafka.Config{Brokers: cluster.ListenAddrs(), Timeout: 50 * time.Millisecond})
 	publish(t, client, "first")
-	var ack int32
+	var ack atomic.Int32
 	cluster.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		ack = r.(*kmsg.ProduceRequest).TimeoutMillis
+		ack.Store(r.(*kmsg.ProduceRequest).TimeoutMillis)
 		return nil, nil, true
 	})
 	err := client.Publish(t.Context(), topic, 0, values("second"))
 	wantErr(t, err, context.DeadlineExceeded)
-	if cluster.Close(); ack < 1 || ack > 45 {
-		t.Errorf("the broker may wait %d ms for its followers, want less than the caller's 50", ack)
+	if ms := ack.Load(); ms < 1 || ms > 45 {
+		t.Errorf("the broker may wait %d ms for its followers, want less than the caller's 50", ms)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bufio"
 	"bytes"
 	"testing"
 	"time"
@@ -84,7 +85,11 @@ func TestFetchReadsWhatWasWritten(t *testing.T) {
 
 func decodeWire(wire []byte, from int64) (fetched, error) {
 	var set protocol.RecordSet
-	if _, err := set.ReadFrom(bytes.NewBuffer(wire)); err != nil {
+	err := guard(func() error {
+		_, err := set.ReadFrom(bufio.NewReader(bytes.NewReader(wire)))
+		return err
+	})
+	if err != nil {
 		return fetched{}, err
 	}
 	return decodeFetch(&fetch.Response{Topics: []fetch.ResponseTopic{{Partitions: []fetch.ResponsePartition{{RecordSet: set}}}}}, 0, from)
@@ -166,6 +171,16 @@ func TestNoBusyLoop(t *testing.T) {
 	}
 }
 
+func TestPanicOfTheDecoderIsAnError(t *testing.T) {
+	t.Parallel()
+	if err := guard(func() error { panic("index out of range") }); err == nil {
+		t.Error("no error")
+	}
+	if err := guard(func() error { return nil }); err != nil {
+		t.Errorf("error %v without a panic", err)
+	}
+}
+
 func FuzzDecodeFetch(f *testing.F) {
 	set := recordSet([]Record{{Key: []byte("k"), Value: []byte("v")}}, time.UnixMilli(1))
 	for _, version := range []int8{1, 2} {
@@ -177,6 +192,7 @@ func FuzzDecodeFetch(f *testing.F) {
 		set = recordSet([]Record{{Value: []byte("w"), Headers: []Header{{Key: "h"}}}}, time.UnixMilli(2))
 		f.Add(wire.Bytes())
 	}
+	f.Add([]byte("0000"))
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		got, err := decodeWire(wire, 1)
 		if err != nil {
