@@ -1,8 +1,12 @@
 package config
 
-// Dev is the configuration of `skalds dev`; all else it takes from its flags.
+// Dev is what `skalds dev` takes from the environment; the rest it takes from
+// its flags and from the defaults.
 type Dev struct {
 	Log
+
+	// DispatcherStrategy is the strategy that the dispatcher starts with.
+	DispatcherStrategy Strategy `envconfig:"DISPATCHER_STRATEGY" default:"LEAST_TASKS"`
 }
 
 // LoadDev reads the configuration of `skalds dev` from the environment. The

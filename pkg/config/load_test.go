@@ -89,7 +89,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("client: got %+v, %v, want %+v", client, err, want)
 	}
 	dev, err := config.LoadDev()
-	if want := (config.Dev{Log: config.Log{Level: config.LogInfo}}); err != nil || dev != want {
+	if want := (config.Dev{Log: config.Log{Level: config.LogInfo}, DispatcherStrategy: config.StrategyLeastTasks}); err != nil || dev != want {
 		t.Errorf("dev: got %+v, %v, want %+v", dev, err, want)
 	}
 }
