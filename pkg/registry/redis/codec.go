@@ -1,22 +1,31 @@
 package redis
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// fields are those of the hash that are read, in the order in which decodeNode expects them.
+// fields are those of the hash that are read, in the order in which decoder.node takes them.
 var fields = []string{
 	"incarnation", "counter", "mode", "state", "classes", "labels", "capacity", "prefetch", "running", "queued", "received",
 	"finished", "partition", "protocol", "address", "version", "cpu", "memory", "startedAt", "tasks",
 }
+
+// maxReadBytes bounds what a hash holds. It is more than the limit of writing, since JSON escapes make texts up to six times longer
+// and a later version may write more.
+const maxReadBytes = 8 * registry.MaxNodeBytes
 
 // appendNode appends names and values of the hash's fields, without those that beat.lua sets itself (incarnation, counter, list, tasks).
 func appendNode(to []any, n *registry.Node) []any {
@@ -30,65 +39,70 @@ func appendNode(to []any, n *registry.Node) []any {
 		"startedAt", number(n.StartedAt))
 }
 
-// decodeNode reads the values of fields. It reports false if there is no such hash. tasks is the length of the node's task list.
-// A field that is missing has its zero value, except incarnation and counter, which make it a node.
-func decodeNode(id string, values []any) (n registry.Node, tasks int, found bool, err error) {
-	d := decoder{values: values}
+// readNode makes the command that reads the fields of a node's hash; what is missing comes as an empty text.
+func readNode(ctx context.Context, id string) *goredis.StringSliceCmd {
+	args := make([]any, 0, 2+len(fields))
+	return goredis.NewStringSliceCmd(ctx, append(append(args, "hmget", nodeKey(id)), fieldArgs...)...)
+}
+
+// fieldArgs are fields as arguments, made once: a snapshot sends them 10,000 times.
+var fieldArgs = func() []any {
+	args := make([]any, len(fields))
+	for i, field := range fields {
+		args[i] = field
+	}
+	return args
+}()
+
+// decoder reads what readNode brought. It remembers the classes and labels it has decoded, since most nodes of a snapshot have the
+// same; it lives for one snapshot. It is for one goroutine.
+type decoder struct {
+	classes map[string][]string
+	labels  map[string]map[string]string
+
+	values []string
+	at     int
+	size   int
+	err    error
+}
+
+// node reports false if there is no such hash. tasks is the length of the node's task list. A field that is missing has its zero
+// value, except incarnation and counter, which make it a node.
+func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, found bool, err error) {
+	if !slices.ContainsFunc(values, func(v string) bool { return v != "" }) {
+		return registry.Node{}, 0, false, nil
+	}
+	d.values, d.at, d.size, d.err = values, 0, 0, nil
+	if len(values) != len(fields) || values[0] == "" || values[1] == "" {
+		return registry.Node{}, 0, true, errors.New("incarnation or counter is missing")
+	}
 	n = registry.Node{
 		ID: id, Incarnation: d.text(), Counter: d.integer(), Mode: d.text(), State: registry.State(d.text()),
+		Classes: slices.Clone(decodeJSON(d, &d.classes)), Labels: maps.Clone(decodeJSON(d, &d.labels)),
+		Capacity: int(d.integer()), Prefetch: int(d.integer()), Running: int(d.integer()), Queued: int(d.integer()),
+		Received: d.integer(), Finished: d.integer(), Partition: int(d.integer()), Protocol: int(d.integer()),
+		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(),
 	}
-	d.json(&n.Classes)
-	d.json(&n.Labels)
-	n.Capacity, n.Prefetch, n.Running, n.Queued = int(d.integer()), int(d.integer()), int(d.integer()), int(d.integer())
-	n.Received, n.Finished = d.integer(), d.integer()
-	n.Partition, n.Protocol = int(d.integer()), int(d.integer())
-	n.Address, n.Version = d.text(), d.text()
-	n.CPU = d.float()
-	n.Memory, n.StartedAt = d.integer(), d.integer()
 	tasks = int(d.integer())
-	switch {
-	case d.present == 0 && d.err == nil:
-		return registry.Node{}, 0, false, nil
-	case d.err == nil && (n.Incarnation == "" || values[1] == nil):
-		d.err = fmt.Errorf("incarnation or counter is missing")
-	}
 	if d.err != nil {
 		return registry.Node{}, 0, true, d.err
 	}
 	return n, tasks, true, nil
 }
 
-// decoder takes one value of fields after the other and keeps the first error.
-type decoder struct {
-	values  []any
-	at      int
-	present int
-	size    int
-	err     error
-}
-
+// fail keeps the first error, of the value that was taken last.
 func (d *decoder) fail(why string) {
 	if d.err == nil {
 		d.err = fmt.Errorf("field %s %s", fields[d.at-1], why)
 	}
 }
 
-// text gives the next value; a missing one is empty.
+// text takes the next value.
 func (d *decoder) text() string {
-	at := d.at
+	s := d.values[d.at]
 	d.at++
-	if at >= len(d.values) || d.values[at] == nil {
-		return ""
-	}
-	d.present++
-	s, ok := d.values[at].(string)
-	if !ok {
-		d.fail("is not a text")
-		return ""
-	}
-	// Twice the limit of writing, since JSON may double what it holds, and a later version may write more.
-	if d.size += len(s); d.size > 2*registry.MaxNodeBytes {
-		d.fail(fmt.Sprintf("ends more than %d bytes", 2*registry.MaxNodeBytes))
+	if d.size += len(s); d.size > maxReadBytes {
+		d.fail(fmt.Sprintf("ends more than %d bytes", maxReadBytes))
 		return ""
 	}
 	return s
@@ -122,14 +136,25 @@ func (d *decoder) float() float64 {
 	return v
 }
 
-func (d *decoder) json(into any) {
+// decodeJSON takes the next value, which is JSON. The caller copies what it gets.
+func decodeJSON[T any](d *decoder, known *map[string]T) T {
+	var v T
 	s := d.text()
 	if s == "" {
-		return
+		return v
 	}
-	if err := json.Unmarshal([]byte(s), into); err != nil {
+	if v, ok := (*known)[s]; ok {
+		return v
+	}
+	if err := json.Unmarshal([]byte(s), &v); err != nil {
 		d.fail(fmt.Sprintf("holds %.40q: %v", s, err))
+		return v
 	}
+	if *known == nil {
+		*known = make(map[string]T)
+	}
+	(*known)[s] = v
+	return v
 }
 
 // held is the value of a task in the list; its field is the task's id.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -15,21 +16,26 @@ import (
 )
 
 // values is what HMGET of fields gives after a node was written.
-func values(n *registry.Node) []any {
-	written := map[string]any{"incarnation": n.Incarnation, "counter": number(n.Counter), "tasks": number(len(n.Tasks))}
+func values(n *registry.Node) []string {
+	written := map[string]string{"incarnation": n.Incarnation, "counter": number(n.Counter), "tasks": number(len(n.Tasks))}
 	pairs := appendNode(nil, n)
 	for i := 0; i < len(pairs); i += 2 {
-		value := pairs[i+1]
-		if b, ok := value.([]byte); ok {
-			value = string(b)
+		switch value := pairs[i+1].(type) {
+		case string:
+			written[pairs[i].(string)] = value
+		case []byte:
+			written[pairs[i].(string)] = string(value)
 		}
-		written[pairs[i].(string)] = value
 	}
-	list := make([]any, len(fields))
+	list := make([]string, len(fields))
 	for i, field := range fields {
 		list[i] = written[field]
 	}
 	return list
+}
+
+func decodeNode(id string, values []string) (n registry.Node, tasks int, found bool, err error) {
+	return new(decoder).node(id, values)
 }
 
 func TestNodeReadsBack(t *testing.T) {
@@ -58,10 +64,10 @@ func TestNodeReadsBack(t *testing.T) {
 
 func TestDecodeNode(t *testing.T) {
 	t.Parallel()
-	if _, _, found, err := decodeNode("n1", make([]any, len(fields))); found || err != nil {
+	if _, _, found, err := decodeNode("n1", make([]string, len(fields))); found || err != nil {
 		t.Errorf("no hash: found %v, error %v", found, err)
 	}
-	older := make([]any, len(fields))
+	older := make([]string, len(fields))
 	older[0], older[1] = "i", "5"
 	if n, tasks, found, err := decodeNode("n1", older); err != nil || !found || tasks != 0 || n.Counter != 5 || n.Classes != nil {
 		t.Errorf("only what makes a node: %+v, %d, %v, %v", n, tasks, found, err)
@@ -72,6 +78,25 @@ func TestDecodeNode(t *testing.T) {
 		if n, _, _, err := decodeNode("n1", values(odd)); err != nil || n.CPU != 0 {
 			t.Errorf("cpu %v reads as %v, error %v", cpu, n.CPU, err)
 		}
+	}
+}
+
+// Nodes with the same classes and labels are decoded once and share nothing.
+func TestDecoderSharesNothing(t *testing.T) {
+	t.Parallel()
+	var d decoder
+	want := registry.Node{}
+	for i := range 3 {
+		n, _, _, err := d.node("n1", values(registrytest.Example("n1", "i", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && !reflect.DeepEqual(n, want) {
+			t.Fatalf("an earlier node's reader changed a later one: %+v", n)
+		}
+		want = n
+		want.Classes, want.Labels = slices.Clone(n.Classes), maps.Clone(n.Labels)
+		n.Classes[0], n.Labels["zone"] = "spoilt", "spoilt"
 	}
 }
 

@@ -301,7 +301,7 @@ func TestForeignKeysAreLeftOut(t *testing.T) {
 		"bad-labels":     func(key string) { f.HSet(key, "incarnation", "i", "counter", "1", "labels", "[1]") },
 		"bad-cpu":        func(key string) { f.HSet(key, "incarnation", "i", "counter", "1", "cpu", "all") },
 		"huge": func(key string) {
-			f.HSet(key, "incarnation", "i", "counter", "1", "address", strings.Repeat("x", 2*registry.MaxNodeBytes))
+			f.HSet(key, "incarnation", "i", "counter", "1", "address", strings.Repeat("x", maxReadBytes))
 		},
 	}
 	for id, write := range foreign {

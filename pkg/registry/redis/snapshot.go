@@ -51,18 +51,20 @@ func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
 	}
 	nodes := make([]registry.Node, 0, len(ids))
 	var foreign []string
+	var decode decoder
 	for ids := range slices.Chunk(ids, chunk) {
-		cmds := make([]*goredis.SliceCmd, len(ids))
+		cmds := make([]*goredis.StringSliceCmd, len(ids))
 		err := r.read(ctx, &run, func(p goredis.Pipeliner) {
 			for i, id := range ids {
-				cmds[i] = p.HMGet(ctx, nodeKey(id), fields...)
+				cmds[i] = readNode(ctx, id)
+				_ = p.Process(ctx, cmds[i]) // only queues it
 			}
 		})
 		if err != nil {
 			return registry.Snapshot{}, err
 		}
 		for i, cmd := range cmds {
-			n, _, found, err := decodeNode(ids[i], cmd.Val())
+			n, _, found, err := decode.node(ids[i], cmd.Val())
 			if cmd.Err() != nil { // not a hash
 				err = cmd.Err()
 			}
@@ -176,17 +178,18 @@ func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, er
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	doing := "read of node " + id
-	var hash *goredis.SliceCmd
+	hash := readNode(ctx, id)
 	var list *goredis.MapStringStringCmd
 	_, err := r.client.TxPipelined(ctx, func(p goredis.Pipeliner) error {
-		hash = p.HMGet(ctx, nodeKey(id), fields...)
+		_ = p.Process(ctx, hash) // only queues it
 		list = p.HGetAll(ctx, tasksKey(id))
 		return nil
 	})
 	if err != nil {
 		return registry.Node{}, false, r.failure(doing, err)
 	}
-	n, length, found, err := decodeNode(id, hash.Val())
+	var decode decoder
+	n, length, found, err := decode.node(id, hash.Val())
 	if err != nil {
 		return registry.Node{}, false, fmt.Errorf("%s at redis %s: key %s: %w", doing, r.where, nodeKey(id), err)
 	}
