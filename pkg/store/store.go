@@ -45,14 +45,16 @@ type Tasks interface {
 	// Pending reads tasks that wait (Created, Passive) in the order (priority descending, createDateTime, id), at most limit of them
 	// (1..MaxBatch), those after the given place. A document that does not decode is marked Failed with the reason and is in Bad.
 	Pending(ctx context.Context, after Place, limit int) (PendingPage, error)
-	// Apply carries out changes, each for itself, in no certain order, and says how many applied.
+	// Apply carries out changes, each for itself, in no certain order, and says how many applied. With an error that is not
+	// ErrUnavailable, the changes that it names will never be taken, and the others have been carried out.
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 	// Get reads tasks by id; an id that does not exist is missing in the answer. The order is not defined.
 	Get(ctx context.Context, ids []string) ([]task.Task, error)
 	// Active calls yield for each task that is Assigning, Running or Paused, in no certain order, without attachments and result,
-	// until yield gives an error, which it returns.
+	// until yield gives an error, which it returns. A task that changes meanwhile may be missing or come twice. Yield may use the store.
 	Active(ctx context.Context, yield func(*task.Task) error) error
-	// Wishes reads tasks that are Assigning, Running or Paused and carry a Desired, at most limit of them, without attachments and result.
+	// Wishes reads tasks that are Assigning, Running or Paused and carry a Desired, at most limit of them (1..MaxBatch), without
+	// attachments and result.
 	Wishes(ctx context.Context, limit int) ([]task.Task, error)
 	// List reads tasks by filter, the newest first: (createDateTime descending, id descending).
 	List(ctx context.Context, f Filter) (ListPage, error)
@@ -60,7 +62,8 @@ type Tasks interface {
 	Counts(ctx context.Context) (map[task.Status]int64, error)
 	// Purge removes an ended task. It reports false if there is no ended task of this id.
 	Purge(ctx context.Context, id string) (bool, error)
-	// Expire removes tasks that ended before the given time (epoch ms), at most limit of them, and says how many it removed.
+	// Expire removes ended tasks whose last update was before the given time (epoch ms), at most limit of them (1..MaxBatch), and says how
+	// many it removed. The last update is their end by the controller's clock; finishDateTime is by the node's.
 	Expire(ctx context.Context, endedBefore int64, limit int) (int, error)
 }
 
@@ -159,7 +162,9 @@ type Position struct {
 
 // Positions are the positions of ingest in the status topic.
 type Positions interface {
+	// Positions reads those of a topic; empty where there are none.
 	Positions(ctx context.Context, topic string) (map[int]Position, error)
+	// SavePositions writes the given ones; those of other partitions stay.
 	SavePositions(ctx context.Context, topic string, positions map[int]Position) error
 }
 

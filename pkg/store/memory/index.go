@@ -1,0 +1,211 @@
+package memory
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// entry is one stored task.
+type entry struct {
+	t task.Task
+}
+
+// place is where an entry stands in an order by a time and the id. The time stands in the tree, so that a comparison goes to the entry
+// only where times are equal; the id does not, since what the trees hold is what the garbage collector has to go through.
+type place struct {
+	at int64
+	e  *entry
+}
+
+// at is the place of a task that need not exist.
+func at(time int64, id string) place { return place{at: time, e: &entry{t: task.Task{ID: id}}} }
+
+func byPlace(a, b place) bool {
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	return a.e.t.ID < b.e.t.ID
+}
+
+// waiting is where an entry stands among the tasks that wait.
+type waiting struct {
+	priority int
+	place
+}
+
+func byUrgency(a, b waiting) bool {
+	if a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return byPlace(a.place, b.place)
+}
+
+// tree is an ordered set. The hint makes work at the place of the last work cheap, as when tasks come in the order of their creation.
+type tree[T any] struct {
+	*btree.BTreeG[T]
+	hint btree.PathHint
+}
+
+func newTree[T any](less func(a, b T) bool) *tree[T] {
+	return &tree[T]{BTreeG: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+}
+
+func (t *tree[T]) add(item T)    { t.SetHint(item, &t.hint) }
+func (t *tree[T]) remove(item T) { t.DeleteHint(item, &t.hint) }
+
+// statuses is how many statuses there are.
+const statuses = 7
+
+// index is the stored tasks and every order in which they are read. Which of them serves what:
+//
+//	byID       Get, Apply, Purge
+//	byKey      Create: idempotency keys
+//	pending    Pending: tasks that wait and are the controller's
+//	byStatus   List, Active, and Counts by their lengths; each by (createDateTime, id)
+//	byExecutor List of one executor, by (createDateTime, id)
+//	ended      Expire and the bound on what is kept: by (updateDateTime, id)
+//	wishes     Wishes
+//
+// The caller holds the lock.
+type index struct {
+	byID       map[string]*entry
+	byKey      map[string]*entry
+	pending    *tree[waiting]
+	byStatus   [statuses]*tree[place]
+	byExecutor map[string]*tree[place]
+	ended      *tree[place]
+	wishes     map[*entry]struct{}
+}
+
+func newIndex() *index {
+	x := &index{
+		byID: map[string]*entry{}, byKey: map[string]*entry{}, wishes: map[*entry]struct{}{},
+		pending: newTree(byUrgency), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
+	}
+	for i := range x.byStatus {
+		x.byStatus[i] = newTree(byPlace)
+	}
+	return x
+}
+
+// of is the tree of the tasks of one status, which is known.
+func (x *index) of(s task.Status) *tree[place] {
+	for i, known := range order {
+		if s == known {
+			return x.byStatus[i]
+		}
+	}
+	panic("memory store: a task of the unknown status " + string(s) + " came in")
+}
+
+var order = [statuses]task.Status(task.All())
+
+func (e *entry) created() place { return place{e.t.CreateDateTime, e} }
+func (e *entry) updated() place { return place{e.t.UpdateDateTime, e} }
+
+func (e *entry) waits() bool {
+	return e.t.LifecycleStatus == task.Created && e.t.Mode == task.ModePassive
+}
+
+// add takes a new task in.
+func (x *index) add(e *entry) {
+	x.byID[e.t.ID] = e
+	if e.t.IdempotencyKey != "" {
+		x.byKey[e.t.IdempotencyKey] = e
+	}
+	x.link(e)
+	x.own(e)
+	x.wish(e)
+}
+
+// remove lets a task go.
+func (x *index) remove(e *entry) {
+	delete(x.byID, e.t.ID)
+	if e.t.IdempotencyKey != "" {
+		delete(x.byKey, e.t.IdempotencyKey)
+	}
+	x.unlink(e)
+	x.disown(e)
+	delete(x.wishes, e)
+}
+
+// apply carries a change out, if it applies. The id, the creation time, the priority and the key of a task never change.
+func (x *index) apply(e *entry, c *task.Change) bool {
+	if !c.Matches(&e.t) {
+		return false
+	}
+	moves := c.To != e.t.LifecycleStatus || c.To.Terminal()
+	if moves {
+		x.unlink(e)
+	}
+	if c.Assign != nil || c.Unassign {
+		x.disown(e)
+	}
+	c.Apply(&e.t)
+	if c.Progress != nil {
+		e.t.Progress = new(*c.Progress)
+	}
+	if c.Assign != nil || c.Unassign {
+		x.own(e)
+	}
+	if moves {
+		x.link(e)
+	}
+	x.wish(e)
+	return true
+}
+
+// link puts e into the orders that depend on its status; unlink takes it out of them.
+func (x *index) link(e *entry) {
+	x.of(e.t.LifecycleStatus).add(e.created())
+	if e.waits() {
+		x.pending.add(waiting{e.t.Priority, e.created()})
+	}
+	if e.t.LifecycleStatus.Terminal() {
+		x.ended.add(e.updated())
+	}
+}
+
+func (x *index) unlink(e *entry) {
+	x.of(e.t.LifecycleStatus).remove(e.created())
+	if e.waits() {
+		x.pending.remove(waiting{e.t.Priority, e.created()})
+	}
+	if e.t.LifecycleStatus.Terminal() {
+		x.ended.remove(e.updated())
+	}
+}
+
+// own puts e among the tasks of its executor; disown takes it out.
+func (x *index) own(e *entry) {
+	if e.t.Executor == "" {
+		return
+	}
+	t, ok := x.byExecutor[e.t.Executor]
+	if !ok {
+		t = newTree(byPlace)
+		x.byExecutor[e.t.Executor] = t
+	}
+	t.add(e.created())
+}
+
+func (x *index) disown(e *entry) {
+	if e.t.Executor == "" {
+		return
+	}
+	t := x.byExecutor[e.t.Executor]
+	if t.remove(e.created()); t.Len() == 0 {
+		delete(x.byExecutor, e.t.Executor)
+	}
+}
+
+// wish keeps the set of tasks that are on a node and carry a wish.
+func (x *index) wish(e *entry) {
+	switch has := e.t.Desired != "" && e.t.LifecycleStatus.Active(); {
+	case has:
+		x.wishes[e] = struct{}{}
+	case len(x.wishes) > 0:
+		delete(x.wishes, e)
+	}
+}

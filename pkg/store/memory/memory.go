@@ -1,0 +1,232 @@
+// Package memory is the store without a database: for `skalds dev`, for tests and for the simulation. What it holds ends with the process.
+//
+// Invariants:
+//
+//   - Every read that the flows repeat goes by an index (see index): none looks at tasks it does not return. Only a List by class name or
+//     by a prefix of the id passes over others, and lets writers in between.
+//   - A caller and the store never share memory that is written: tasks are copied in and out. Only JSON texts (attachments, result) are
+//     shared; nobody writes into them, neither the store nor a caller.
+//   - Memory is bounded for what has ended: beyond Keep the task whose end is the longest ago goes.
+//   - A change means what [task.Change.Apply] says, since that is what is called.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Keep is how many ended tasks are kept.
+const Keep = 100_000
+
+// Store keeps everything in memory. It is safe for concurrent use.
+type Store struct {
+	keep int
+
+	mu    sync.RWMutex
+	tasks *index
+
+	rest       sync.Mutex // guards what follows
+	leader     store.Leader
+	positions  map[string]map[int]store.Position
+	dispatcher store.Dispatcher
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes an empty store that keeps the last Keep ended tasks.
+func New() *Store { return newStore(Keep) }
+
+func newStore(keep int) *Store {
+	return &Store{keep: keep, tasks: newIndex(), positions: map[string]map[int]store.Position{}}
+}
+
+// Ping implements store.Store.
+func (s *Store) Ping(ctx context.Context) error { return alive(ctx) }
+
+// Close implements store.Store. There is nothing to free.
+func (s *Store) Close(context.Context) error { return nil }
+
+// alive says whether the caller still wants the answer.
+func alive(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("memory store: %w", err)
+	}
+	return nil
+}
+
+// Create implements store.Tasks.
+func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOutcome, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	if err := store.CheckBatch(len(tasks)); err != nil {
+		return nil, fmt.Errorf("create: %w", err)
+	}
+	out := make([]store.CreateOutcome, len(tasks))
+	fresh := make([]*entry, len(tasks))
+	for i := range tasks {
+		if err := store.CheckNew(&tasks[i]); err != nil {
+			out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", tasks[i].ID, err)}
+			continue
+		}
+		fresh[i] = &entry{t: tasks[i].Clone()}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, e := range fresh {
+		if e == nil {
+			continue
+		}
+		status := store.CreateSameKey
+		old, exists := s.tasks.byKey[e.t.IdempotencyKey]
+		if !exists {
+			status = store.CreateExists
+			old, exists = s.tasks.byID[e.t.ID]
+		}
+		if exists {
+			out[i] = store.CreateOutcome{Status: status, Existing: new(old.t.Clone())}
+			continue
+		}
+		s.tasks.add(e)
+	}
+	s.trim()
+	return out, nil
+}
+
+// Apply implements store.Tasks.
+func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
+	if err := alive(ctx); err != nil {
+		return 0, err
+	}
+	if err := store.CheckChanges(changes); err != nil {
+		return 0, fmt.Errorf("apply: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for i := range changes {
+		if e, ok := s.tasks.byID[changes[i].ID]; ok && s.tasks.apply(e, &changes[i]) {
+			n++
+		}
+	}
+	s.trim()
+	return n, nil
+}
+
+// trim drops the oldest of the ended tasks that are too many.
+func (s *Store) trim() {
+	for s.tasks.ended.Len() > s.keep {
+		oldest, _ := s.tasks.ended.Min()
+		s.tasks.remove(oldest.e)
+	}
+}
+
+// Purge implements store.Tasks.
+func (s *Store) Purge(ctx context.Context, id string) (bool, error) {
+	if err := alive(ctx); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.tasks.byID[id]
+	if !ok || !e.t.LifecycleStatus.Terminal() {
+		return false, nil
+	}
+	s.tasks.remove(e)
+	return true, nil
+}
+
+// Expire implements store.Tasks.
+func (s *Store) Expire(ctx context.Context, endedBefore int64, limit int) (int, error) {
+	if err := alive(ctx); err != nil {
+		return 0, err
+	}
+	if err := store.CheckLimit(limit); err != nil {
+		return 0, fmt.Errorf("expire: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for ; n < limit; n++ {
+		oldest, ok := s.tasks.ended.Min()
+		if !ok || oldest.at >= endedBefore {
+			break
+		}
+		s.tasks.remove(oldest.e)
+	}
+	return n, nil
+}
+
+// Leader implements store.Leases.
+func (s *Store) Leader(ctx context.Context) (store.Leader, error) {
+	if err := alive(ctx); err != nil {
+		return store.Leader{}, err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	return s.leader, nil
+}
+
+// SwapLeader implements store.Leases.
+func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (bool, error) {
+	if err := alive(ctx); err != nil {
+		return false, err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	if s.leader != old {
+		return false, nil
+	}
+	s.leader = next
+	return true, nil
+}
+
+// Positions implements store.Positions.
+func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Position, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	return maps.Clone(s.positions[topic]), nil
+}
+
+// SavePositions implements store.Positions.
+func (s *Store) SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	if s.positions[topic] == nil {
+		s.positions[topic] = make(map[int]store.Position, len(positions))
+	}
+	maps.Copy(s.positions[topic], positions)
+	return nil
+}
+
+// Dispatcher implements store.Settings.
+func (s *Store) Dispatcher(ctx context.Context) (store.Dispatcher, error) {
+	if err := alive(ctx); err != nil {
+		return store.Dispatcher{}, err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	return s.dispatcher, nil
+}
+
+// SaveDispatcher implements store.Settings.
+func (s *Store) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	s.dispatcher = d
+	return nil
+}
