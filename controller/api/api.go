@@ -1,0 +1,148 @@
+// Package api is the REST API of a controller, on net/http.
+//
+// What holds for every call:
+//
+//   - Bad input changes nothing, and its answer is problem+json that says which field, what it held and what is allowed.
+//   - A write was acknowledged by the store before it is answered. If the store does not answer, the call says 503 and that the
+//     outcome is not known.
+//   - The API changes a task only by the life cycle of package task, as a compare-and-set.
+//   - Bodies, pages, waits, and the requests that run at once are bounded.
+//
+// Every controller serves it, the leader or not: all that it needs is in the store and the registry.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Tasks is what the API uses of the store.
+type Tasks interface {
+	Create(ctx context.Context, tasks []task.Task) ([]store.CreateOutcome, error)
+	Apply(ctx context.Context, changes []task.Change) (int, error)
+	Get(ctx context.Context, ids []string) ([]task.Task, error)
+	List(ctx context.Context, f store.Filter) (store.ListPage, error)
+	Counts(ctx context.Context) (map[task.Status]int64, error)
+	Purge(ctx context.Context, id string) (bool, error)
+}
+
+// Nodes is what the API uses of the registry.
+type Nodes interface {
+	Snapshot(ctx context.Context) (registry.Snapshot, error)
+	Node(ctx context.Context, id string) (registry.Node, bool, error)
+}
+
+// DispatcherStatus says what the dispatcher does.
+type DispatcherStatus = client.Dispatcher
+
+// NotReady is one part that the controller still misses.
+type NotReady = client.NotReady
+
+// Dispatcher is the dispatcher as the API shows and steers it.
+type Dispatcher interface {
+	// Status says what it does.
+	Status(ctx context.Context) (DispatcherStatus, error)
+	// SetStrategy makes all controllers place by this strategy, one of placement.Strategies, from the next round on.
+	SetStrategy(ctx context.Context, strategy string) error
+}
+
+// DefaultTaskMaxBytes is TASK_MAX_BYTES where nothing is configured.
+const DefaultTaskMaxBytes = 256 << 10
+
+// Deps is what an API stands on. Tasks, Nodes and Dispatcher are needed; the rest has defaults.
+type Deps struct {
+	Tasks      Tasks
+	Nodes      Nodes
+	Dispatcher Dispatcher
+
+	// Wake is called after tasks or wishes were stored. It must not block. Default: nothing.
+	Wake func()
+	// Ready names the parts that are not ready; none = ready. Default: always ready.
+	Ready func(ctx context.Context) []NotReady
+	// Now stamps tasks. Default time.Now.
+	Now func() time.Time
+	// NewID makes the id of a task that came without. Default: a UUID of version 7.
+	NewID func() string
+	// TaskMaxBytes is how large attachments may be, in bytes without white space. Default DefaultTaskMaxBytes.
+	TaskMaxBytes int
+	// Token is what a caller must show as a bearer token; empty = nothing.
+	Token string
+	// Version is the build's version, for the OpenAPI document.
+	Version string
+	// Log takes what went wrong on this side. Default slog.Default.
+	Log *slog.Logger
+	// Metrics is where the API registers its metrics, and what /metrics shows. It takes one API. Default: a registry of its own.
+	Metrics *prometheus.Registry
+}
+
+// server is the API at work.
+type server struct {
+	Deps
+
+	metrics *metrics
+	beats   beatClock
+	waiters limiter // calls that wait for a task's end
+	lists   limiter // pages of tasks in the making, which may be large
+}
+
+// New makes the handler of all routes.
+func New(deps Deps) http.Handler {
+	s := &server{Deps: withDefaults(deps), waiters: newLimiter(maxWaiters), lists: newLimiter(maxLists)}
+	s.metrics = newMetrics(s.Metrics, s.Tasks)
+	mux := http.NewServeMux()
+	api := humago.New(mux, humaConfig(s.Version))
+	s.registerTasks(api)
+	s.registerNodes(api)
+	s.registerSystem(api)
+	s.mountPages(mux, api)
+	return s.middleware(mux)
+}
+
+func withDefaults(d Deps) Deps {
+	if d.Wake == nil {
+		d.Wake = func() {}
+	}
+	if d.Ready == nil {
+		d.Ready = func(context.Context) []NotReady { return nil }
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.NewID == nil {
+		d.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
+	}
+	if d.TaskMaxBytes == 0 {
+		d.TaskMaxBytes = DefaultTaskMaxBytes
+	}
+	if d.Log == nil {
+		d.Log = slog.Default()
+	}
+	if d.Metrics == nil {
+		d.Metrics = prometheus.NewRegistry()
+	}
+	return d
+}
+
+type taskOutput struct {
+	Body *task.Task
+}
+
+func (s *server) now() int64 { return s.Now().UnixMilli() }
+
+func (s *server) registerTasks(api huma.API) {
+	s.registerSubmit(api)
+	s.registerRead(api)
+	s.registerSteer(api)
+}

@@ -1,0 +1,194 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+const (
+	// maxNodesWithTasks is how many nodes a page may have to show the tasks of each, and nodeReads how many of them are read at once.
+	maxNodesWithTasks = 100
+	nodeReads         = 8
+)
+
+type nodesInput struct {
+	Page     int    `query:"page" minimum:"1" maximum:"1000000" doc:"Number of the page, from 1. Not with a cursor."`
+	PageSize int    `query:"pageSize" minimum:"1" maximum:"10000" default:"100" doc:"Nodes in a page. currentTasks is read only for up to 100."`
+	Cursor   string `query:"cursor" maxLength:"4096" doc:"The nextCursor of the page before: only nodes with a greater id."`
+}
+
+type nodesOutput struct {
+	Body client.NodePage
+}
+
+type nodeInput struct {
+	ID string `path:"id" maxLength:"1024" doc:"Id of the node."`
+}
+
+type nodeOutput struct {
+	Body client.Node
+}
+
+func (s *server) registerNodes(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "list-nodes", Method: http.MethodGet, Path: "/api/skalds", Tags: []string{"nodes"},
+		Summary: "List the nodes, in the order of their ids",
+		Errors:  []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
+	}, s.listNodes)
+	huma.Register(api, huma.Operation{
+		OperationID: "get-node", Method: http.MethodGet, Path: "/api/skalds/{id}", Tags: []string{"nodes"},
+		Summary: "Read a node with its tasks",
+		Errors:  []int{http.StatusNotFound, http.StatusServiceUnavailable},
+	}, s.getNode)
+}
+
+func (s *server) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, error) {
+	if in.Cursor != "" && in.Page != 0 {
+		return nil, invalid("query.page", in.Page, "must not be given with a cursor")
+	}
+	snapshot, err := s.Nodes.Snapshot(ctx)
+	if err != nil {
+		return nil, s.failure(ctx, "to list nodes", err)
+	}
+	now := s.now()
+	s.beats.see(snapshot.Nodes, now)
+	nodes := slices.SortedFunc(slices.Values(snapshot.Nodes), func(a, b registry.Node) int { return cmp.Compare(a.ID, b.ID) })
+	first, _ := slices.BinarySearchFunc(nodes, in.Cursor+"\x00", func(n registry.Node, id string) int { return cmp.Compare(n.ID, id) })
+	if in.Cursor == "" {
+		first = min((max(in.Page, 1)-1)*in.PageSize, len(nodes))
+	}
+	last := min(first+in.PageSize, len(nodes))
+	page := client.NodePage{Items: make([]client.Node, 0, last-first), Total: len(nodes), Page: max(in.Page, 1), PageSize: in.PageSize}
+	if in.Cursor != "" {
+		page.Page = first/in.PageSize + 1
+	}
+	for i := first; i < last; i++ {
+		page.Items = append(page.Items, s.nodeOf(&nodes[i], now))
+	}
+	if last < len(nodes) {
+		page.NextCursor = nodes[last-1].ID
+	}
+	if len(page.Items) <= maxNodesWithTasks {
+		if err := s.addTasks(ctx, page.Items); err != nil {
+			return nil, err
+		}
+	}
+	return &nodesOutput{Body: page}, nil
+}
+
+// addTasks reads the task list of each node. One that left meanwhile has none.
+func (s *server) addTasks(ctx context.Context, nodes []client.Node) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(nodeReads)
+	for i := range nodes {
+		group.Go(func() error {
+			n, _, err := s.Nodes.Node(groupCtx, nodes[i].ID)
+			nodes[i].CurrentTasks = taskIDs(n.Tasks)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return s.failure(ctx, "to read the tasks of nodes", err)
+	}
+	return nil
+}
+
+func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error) {
+	n, ok, err := s.Nodes.Node(ctx, in.ID)
+	if err != nil {
+		return nil, s.failure(ctx, "to read a node", err)
+	}
+	if !ok {
+		return nil, notFound("node", in.ID)
+	}
+	out := s.nodeOf(&n, s.now())
+	out.CurrentTasks = taskIDs(n.Tasks)
+	out.Tasks = make([]client.NodeTask, len(n.Tasks))
+	for i, t := range n.Tasks {
+		out.Tasks[i] = client.NodeTask{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, State: cmp.Or(string(t.State), "queued")}
+	}
+	return &nodeOutput{Body: out}, nil
+}
+
+func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
+	classes, labels := n.Classes, n.Labels
+	if classes == nil {
+		classes = []string{}
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return client.Node{
+		ID: n.ID, Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
+		SupportedTasks: classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
+		Incarnation: n.Incarnation, Mode: n.Mode, State: string(n.State), Classes: classes, Labels: labels,
+		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
+		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version,
+		CPU: n.CPU, Memory: n.Memory, StartedAt: n.StartedAt,
+	}
+}
+
+func taskIDs(held []registry.HeldTask) []string {
+	ids := make([]string, len(held))
+	for i := range held {
+		ids[i] = held[i].ID
+	}
+	return ids
+}
+
+// beatClock remembers when each node's present heartbeat was first seen here, since no clock of another machine is to be shown as
+// ours. It holds the nodes of the last list and those that were asked for one by one since.
+type beatClock struct {
+	mu   sync.Mutex
+	seen map[string]beat
+}
+
+type beat struct {
+	incarnation string
+	counter     int64
+	at          int64 // epoch ms
+}
+
+// see takes the whole list, so that nodes that left are forgotten.
+func (c *beatClock) see(nodes []registry.Node, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := make(map[string]beat, len(nodes))
+	for i := range nodes {
+		next[nodes[i].ID] = c.beatOf(&nodes[i], now)
+	}
+	c.seen = next
+}
+
+func (c *beatClock) seenAt(n *registry.Node, now int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.beatOf(n, now)
+	if c.seen == nil {
+		c.seen = make(map[string]beat)
+	}
+	if len(c.seen) < maxBeats {
+		c.seen[n.ID] = b
+	}
+	return b.at
+}
+
+// maxBeats bounds what a beatClock remembers between two lists.
+const maxBeats = 20_000
+
+func (c *beatClock) beatOf(n *registry.Node, now int64) beat {
+	if b, ok := c.seen[n.ID]; ok && b.incarnation == n.Incarnation && b.counter == n.Counter {
+		return b
+	}
+	return beat{incarnation: n.Incarnation, counter: n.Counter, at: now}
+}

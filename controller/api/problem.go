@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// maxDetails is how many things that are wrong one answer names.
+const maxDetails = 20
+
+// retryAfter is what an answer 503 asks its client to wait, in seconds.
+const retryAfter = 1
+
+// conflict is a problem that shows the task which is in the way.
+type conflict struct {
+	huma.ErrorModel
+
+	Task *task.Task `json:"task,omitempty" doc:"The task that is in the way, as it is now."`
+}
+
+var (
+	_ huma.StatusError       = (*conflict)(nil)
+	_ huma.ContentTypeFilter = (*conflict)(nil)
+)
+
+// conflictWith is the answer 409.
+func conflictWith(t *task.Task, format string, args ...any) error {
+	return &conflict{
+		ErrorModel: huma.ErrorModel{Status: http.StatusConflict, Title: http.StatusText(http.StatusConflict), Detail: fmt.Sprintf(format, args...)},
+		Task:       t,
+	}
+}
+
+// invalid is the answer 422 for one field.
+func invalid(location string, value any, format string, args ...any) error {
+	return huma.Error422UnprocessableEntity("validation failed",
+		&huma.ErrorDetail{Location: location, Value: value, Message: fmt.Sprintf(format, args...)})
+}
+
+func notFound(kind, id string) error {
+	return huma.Error404NotFound(fmt.Sprintf("there is no %s with the id %q", kind, shorten(id)))
+}
+
+// unavailable is the answer 503.
+func unavailable(detail string) error {
+	h := http.Header{}
+	h.Set("Retry-After", strconv.Itoa(retryAfter))
+	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), h)
+}
+
+// failure turns an error of the store or the registry into an answer, and logs it. What it was about to do is in doing.
+func (s *server) failure(ctx context.Context, doing string, err error) error {
+	switch {
+	case ctx.Err() != nil: // the client is gone, or the process ends; nobody is to blame
+		return unavailable("the request was given up while it was handled")
+	case errors.Is(err, store.ErrBadCursor):
+		return invalid("query.cursor", nil, "not a cursor of this list: give the nextCursor of the page before")
+	case errors.Is(err, store.ErrUnavailable):
+		s.Log.WarnContext(ctx, "api: the store does not answer", "doing", doing, "error", err)
+		return unavailable("the task store does not answer (" + doing + "); whether a write took place is not known; try again")
+	case errors.Is(err, registry.ErrUnavailable):
+		s.Log.WarnContext(ctx, "api: the node registry does not answer", "doing", doing, "error", err)
+		return unavailable("the node registry does not answer (" + doing + "); try again")
+	}
+	s.Log.ErrorContext(ctx, "api: request failed", "doing", doing, "error", err)
+	return huma.Error500InternalServerError("internal error (" + doing + "); the controller's log says more")
+}
+
+// writeProblem answers outside of huma: in the middleware and for unknown routes.
+func writeProblem(w http.ResponseWriter, status int, format string, args ...any) {
+	body, err := json.Marshal(&huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: fmt.Sprintf(format, args...)})
+	if err != nil { // cannot be: the model holds only strings and numbers
+		body = []byte("{}")
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) //nolint:errcheck // the client may be gone
+}
+
+// statusOf is the HTTP status of an answer made here.
+func statusOf(err error) int {
+	var status huma.StatusError
+	if errors.As(err, &status) {
+		return status.GetStatus()
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+type dispatcherBody struct {
+	Body DispatcherStatus
+}
+
+type readinessOutput struct {
+	Status int
+	Body   client.Readiness
+}
+
+type livenessOutput struct {
+	Body struct {
+		Status string `json:"status" enum:"alive"`
+	}
+}
+
+func (s *server) registerSystem(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "get-dispatcher", Method: http.MethodGet, Path: "/api/system/dispatcher", Tags: []string{"system"},
+		Summary: "Say what the dispatcher does",
+		Errors:  []int{http.StatusServiceUnavailable},
+	}, func(ctx context.Context, _ *struct{}) (*dispatcherBody, error) { return s.dispatcher(ctx) })
+	huma.Register(api, huma.Operation{
+		OperationID: "set-dispatcher", Method: http.MethodPut, Path: "/api/system/dispatcher", Tags: []string{"system"},
+		Summary: "Change the dispatcher's strategy",
+		Description: "All controllers use it from the next round on, also after a restart. What else the answer of GET holds may be sent " +
+			"along; it changes nothing.",
+		BodyReadTimeout: bodyTimeout,
+		Errors:          []int{http.StatusServiceUnavailable},
+	}, s.setDispatcher)
+	huma.Register(api, huma.Operation{
+		OperationID: "livez", Method: http.MethodGet, Path: livePath, Tags: []string{"system"},
+		Summary: "Say that the process is alive", Security: []map[string][]string{},
+	}, func(context.Context, *struct{}) (*livenessOutput, error) {
+		out := &livenessOutput{}
+		out.Body.Status = "alive"
+		return out, nil
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "readyz", Method: http.MethodGet, Path: readyPath, Tags: []string{"system"},
+		Summary: "Say whether the controller is ready, or what is missing", Security: []map[string][]string{},
+		Responses: map[string]*huma.Response{"503": {Description: "Not ready.", Content: jsonContent[client.Readiness](api)}},
+	}, s.ready)
+}
+
+func (s *server) dispatcher(ctx context.Context) (*dispatcherBody, error) {
+	status, err := s.Dispatcher.Status(ctx)
+	if err != nil {
+		return nil, s.failure(ctx, "to read the dispatcher's state", err)
+	}
+	return &dispatcherBody{Body: status}, nil
+}
+
+func (s *server) setDispatcher(ctx context.Context, in *dispatcherBody) (*dispatcherBody, error) {
+	strategy, ok := placement.ParseStrategy(in.Body.Strategy)
+	if !ok {
+		return nil, invalid("body.strategy", shorten(in.Body.Strategy), "must be one of %v, without regard to case", placement.Strategies())
+	}
+	if err := s.Dispatcher.SetStrategy(ctx, string(strategy)); err != nil {
+		return nil, s.failure(ctx, "to change the strategy", err)
+	}
+	return s.dispatcher(ctx)
+}
+
+func (s *server) ready(ctx context.Context, _ *struct{}) (*readinessOutput, error) {
+	missing := s.Ready(ctx)
+	if len(missing) > 0 {
+		return &readinessOutput{Status: http.StatusServiceUnavailable, Body: client.Readiness{Status: "not ready", NotReady: missing}}, nil
+	}
+	return &readinessOutput{Status: http.StatusOK, Body: client.Readiness{Status: "ready"}}, nil
+}

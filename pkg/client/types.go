@@ -1,0 +1,122 @@
+package client
+
+import "github.com/skalds-go/skalds/pkg/task"
+
+// NewTask is a task to submit. Only ClassName is needed.
+type NewTask struct {
+	ClassName        string    `json:"className" minLength:"1" maxLength:"256" doc:"Class of work: which handler runs it. At most 256 bytes, no control characters."`
+	ID               string    `json:"id,omitempty" maxLength:"256" doc:"Id of the task, for the caller to choose: at most 256 bytes, no control characters, no slash, not '.' or '..'. Default: a new UUID, version 7."`
+	IdempotencyKey   string    `json:"idempotencyKey,omitempty" maxLength:"256" doc:"A second submit with the same key stores nothing and answers with the first task. At most 256 bytes, no control characters."`
+	Attachments      any       `json:"attachments,omitempty" doc:"The handler's parameters: any JSON value, up to TASK_MAX_BYTES without white space, nested at most 90 deep."`
+	Priority         int       `json:"priority,omitempty" minimum:"0" maximum:"10" doc:"0..10; 10 runs first. Default 0."`
+	Name             string    `json:"name,omitempty" maxLength:"1024" doc:"A name for people."`
+	Description      string    `json:"description,omitempty" maxLength:"16384" doc:"A text for people."`
+	Source           string    `json:"source,omitempty" maxLength:"1024" doc:"Where the task comes from."`
+	Mode             task.Mode `json:"mode,omitempty" enum:"Passive,Active" doc:"Passive is dispatched by the controller; Active is an edge node's own and is only stored. Default Passive."`
+	IsPersistent     *bool     `json:"isPersistent,omitempty" doc:"Kept as it is for clients of the Python Skalds; every task is stored. Default true."`
+	DeadlineDateTime int64     `json:"deadlineDateTime,omitempty" minimum:"0" doc:"Epoch milliseconds; 0 = none. Stored; this version does not act on it."`
+	Dependencies     []string  `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks by dependencies."`
+}
+
+// BatchItem is what became of one task of a batch.
+type BatchItem struct {
+	ID     string `json:"id" doc:"Id of the task: the given or a new one; with status 200 and 409 that of the task that was there."`
+	Status int    `json:"status" doc:"201 stored; 200 a task with this idempotency key exists; 409 the id exists; 413 too large; 422 not valid; 500 and 503 not stored."`
+	Error  string `json:"error,omitempty" doc:"Why it was not stored."`
+}
+
+// TaskPage is one page of a list of tasks.
+type TaskPage struct {
+	Items      []task.Task `json:"items" nullable:"false"`
+	Total      *int64      `json:"total,omitempty" doc:"How many match in all; not with a cursor."`
+	Page       int         `json:"page,omitempty" doc:"Number of this page, from 1; not with a cursor."`
+	PageSize   int         `json:"pageSize" doc:"The largest number of items that was asked for."`
+	NextCursor string      `json:"nextCursor,omitempty" doc:"Give it as cursor for the next page; absent on the last one."`
+}
+
+// Node is a node as its last heartbeat describes it. The first eight fields are those of the Python Skalds.
+type Node struct {
+	ID             string            `json:"id"`
+	Type           string            `json:"type" doc:"The mode: node or edge."`
+	Status         string            `json:"status" doc:"The state: online or draining."`
+	LastHeartbeat  string            `json:"lastHeartbeat" doc:"Epoch milliseconds, in decimal digits: when this controller's API first saw the present heartbeat."`
+	SupportedTasks []string          `json:"supportedTasks" nullable:"false" doc:"The classes it runs."`
+	CurrentTasks   []string          `json:"currentTasks" doc:"Ids of the tasks it holds; null in a page of more than 100 nodes."`
+	Heartbeat      int64             `json:"heartbeat" doc:"Counts its heartbeats."`
+	TaskCount      int               `json:"taskCount" doc:"How many tasks it runs and holds queued."`
+	Incarnation    string            `json:"incarnation" doc:"Unique id of this run of the node process."`
+	Mode           string            `json:"mode"`
+	State          string            `json:"state"`
+	Classes        []string          `json:"classes" nullable:"false"`
+	Labels         map[string]string `json:"labels"`
+	Capacity       int               `json:"capacity" doc:"How many tasks it runs at once."`
+	Prefetch       int               `json:"prefetch" doc:"How many more it may hold queued."`
+	Running        int               `json:"running"`
+	Queued         int               `json:"queued"`
+	Received       int64             `json:"received" doc:"Claims taken from the bus since it started."`
+	Finished       int64             `json:"finished" doc:"Claims that ended since it started, in any way."`
+	Partition      int               `json:"partition" doc:"The partition it reads."`
+	Protocol       int               `json:"protocol" doc:"Major version of the events it reads."`
+	Address        string            `json:"address"`
+	Version        string            `json:"version"`
+	CPU            float64           `json:"cpu" doc:"Cores used by the process, averaged since the heartbeat before."`
+	Memory         int64             `json:"memory" doc:"Bytes the process holds."`
+	StartedAt      int64             `json:"startedAt" doc:"Epoch milliseconds, by the node's clock."`
+	Tasks          []NodeTask        `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
+}
+
+// NodeTask is one claim that a node holds.
+type NodeTask struct {
+	ID      string `json:"id"`
+	Attempt int64  `json:"attempt"`
+	ClaimID string `json:"claimId"`
+	State   string `json:"state" doc:"queued, or the newest report: started, progress, finished, ..."`
+}
+
+// NodePage is one page of the nodes, in the order of their ids.
+type NodePage struct {
+	Items      []Node `json:"items" nullable:"false"`
+	Total      int    `json:"total"`
+	Page       int    `json:"page"`
+	PageSize   int    `json:"pageSize"`
+	NextCursor string `json:"nextCursor,omitempty" doc:"Id of the last node of this page; give it as cursor for the next page."`
+}
+
+// Dispatcher says what the dispatcher does. Only the strategy can be set.
+type Dispatcher struct {
+	Strategy    string         `json:"strategy" doc:"LEAST_TASKS, ROUND_ROBIN or RANDOM."`
+	Leader      Leader         `json:"leader" required:"false" readOnly:"true"`
+	IsLeader    bool           `json:"isLeader" required:"false" readOnly:"true" doc:"Whether the controller that answers is the leader. The numbers below are its own; on another controller they are 0."`
+	IntervalMs  int64          `json:"intervalMs" required:"false" readOnly:"true" doc:"Milliseconds between two rounds, if nothing wakes the dispatcher earlier."`
+	Rounds      int64          `json:"rounds" required:"false" readOnly:"true" doc:"Rounds since this controller started."`
+	Placed      int64          `json:"placed" required:"false" readOnly:"true" doc:"Tasks placed since this controller started."`
+	Waiting     map[string]int `json:"waiting,omitempty" readOnly:"true" doc:"Why tasks were not placed in the last round: reason to number of tasks."`
+	LastRoundAt int64          `json:"lastRoundAt" required:"false" readOnly:"true" doc:"Epoch milliseconds; 0 = none yet."`
+	Nodes       int            `json:"nodes" required:"false" readOnly:"true" doc:"Nodes that could take work in the last round."`
+}
+
+// Leader is the controller that dispatches.
+type Leader struct {
+	Holder  string `json:"holder" doc:"Run id of the controller; empty = nobody."`
+	Address string `json:"address" doc:"Where its API listens."`
+	Term    int64  `json:"term"`
+}
+
+// NotReady is one part that a controller still misses.
+type NotReady struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	Status   string     `json:"status" enum:"ready,not ready"`
+	NotReady []NotReady `json:"notReady,omitempty" nullable:"false"`
+}
+
+// Detail is one thing that is wrong with a request.
+type Detail struct {
+	Message  string `json:"message,omitempty"`
+	Location string `json:"location,omitempty"` // such as body.priority
+	Value    any    `json:"value,omitempty"`
+}
