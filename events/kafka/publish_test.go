@@ -154,6 +154,25 @@ func TestErrNotSentWhenTheLeaderIsGone(t *testing.T) {
 	}
 }
 
+func TestPublishFindsTheNewLeader(t *testing.T) {
+	t.Parallel()
+	cluster := newCluster(t, kfake.NumBrokers(3))
+	client := connect(t, cluster)
+	failures := 0
+	for i := range 9 {
+		if err := cluster.MoveTopicPartition(topic, 0, int32(i%3)); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Publish(t.Context(), topic, 0, values("x")); err != nil {
+			failures++ // it is one try: the old leader refused, and the caller decides
+			publish(t, client, "x")
+		}
+	}
+	if failures < 8 {
+		t.Errorf("%d failures: the leader did not move under the client", failures)
+	}
+}
+
 func TestTooLargeForTheBroker(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "1000"}))

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// kafkaRetentionBytes, kafkaSegmentBytes and kafkaRetentionMs bound what one partition holds: 8 MiB and one
-	// segment at most, and nothing for longer than ten minutes. The bound is wide enough for a reader that lags
+	// kafkaRetentionBytes, kafkaSegmentBytes and kafkaRetentionMs bound what one partition holds: 4 MiB and one
+	// segment at most, and nothing for longer than five minutes. The bound is wide enough for a reader that lags
 	// behind a burst by several seconds, and small enough for a laptop.
-	kafkaRetentionBytes = 8 << 20
-	kafkaSegmentBytes   = 1 << 20
-	kafkaRetentionMs    = 10 * 60 * 1000
+	kafkaRetentionBytes = 4 << 20
+	kafkaSegmentBytes   = 512 << 10
+	kafkaRetentionMs    = 5 * 60 * 1000
 
 	// kafkaCleanerMs is how often the broker trims its logs. Its own default, an hour, lets memory grow for an hour.
 	kafkaCleanerMs = 1000
