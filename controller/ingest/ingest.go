@@ -118,6 +118,9 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 		}
 	}
 	reports = task.Fold(reports)
+	for n := range reports {
+		storable(&reports[n])
+	}
 	if err := i.apply(ctx, reports); err != nil {
 		return err
 	}
@@ -137,6 +140,13 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	tell(joined || len(left) > 0, i.hooks.Nodes)
 	tell(submitted, i.hooks.Tasks)
 	return nil
+}
+
+// storable makes a result that no store can hold a failure that says so: one such report must not keep the others from being written.
+func storable(r *task.Report) {
+	if err := store.CheckJSON(r.Result); err != nil {
+		r.Kind, r.Result, r.Error = task.ReportFailed, nil, fmt.Sprintf("the result cannot be stored: %v", err)
+	}
 }
 
 func tell(yes bool, hook func()) {

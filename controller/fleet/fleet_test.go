@@ -1,0 +1,335 @@
+package fleet_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+const (
+	giveAway = 8800 * time.Millisecond
+	stale    = 3 * time.Second
+)
+
+func newFleet() *fleet.Fleet {
+	return fleet.New(fleet.Config{GiveAwayAfter: giveAway, StaleAfter: stale, Protocol: 1})
+}
+
+func beat(id, incarnation string, counter int64) registry.Node {
+	return registry.Node{ID: id, Incarnation: incarnation, Counter: counter, Mode: registry.ModeNode, State: registry.Online,
+		Classes: []string{"a"}, Capacity: 4, Protocol: 1}
+}
+
+func snapshot(run string, nodes ...registry.Node) registry.Snapshot {
+	return registry.Snapshot{RunID: run, Nodes: nodes}
+}
+
+// look observes at a time, the read taking 10 ms.
+func look(f *fleet.Fleet, at time.Duration, s registry.Snapshot) []fleet.Key {
+	_, lost := f.Observe(s, at, at+10*time.Millisecond)
+	return lost
+}
+
+func claim(k fleet.Key, n int) fleet.Claim {
+	return fleet.Claim{Key: k, TaskID: fmt.Sprint("t", n), Attempt: 1, ID: fmt.Sprint("c", n), Class: "a"}
+}
+
+var n1 = fleet.Key{Node: "n1", Incarnation: "i1"}
+
+func load(t *testing.T, f *fleet.Fleet, now time.Duration) int {
+	t.Helper()
+	nodes, _ := f.View(now)
+	if len(nodes) != 1 {
+		t.Fatalf("%d nodes take work, want 1", len(nodes))
+	}
+	return nodes[0].Load
+}
+
+func TestAStandingCounterIsGivenAwayAfterTheWholeWait(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
+	f.Sent([]string{"c1"}, 0)
+	// The first read with this counter ended at 10 ms: the wait begins there, and the read that ends it must have begun after it.
+	if lost := look(f, giveAway+10*time.Millisecond, snapshot("r", beat("n1", "i1", 1))); len(lost) != 0 {
+		t.Fatalf("given away on a read that began at the very end of the wait: %v", lost)
+	}
+	lost := look(f, giveAway+11*time.Millisecond, snapshot("r", beat("n1", "i1", 1)))
+	if len(lost) != 1 || lost[0] != n1 {
+		t.Fatalf("lost %v, want %v", lost, n1)
+	}
+	if claims := f.GiveAway(n1); len(claims) != 1 || claims[0].ID != "c1" {
+		t.Fatalf("claims %v, want c1", claims)
+	}
+	if nodes, _ := f.View(giveAway); len(nodes) != 0 {
+		t.Fatal("a node that was given away takes work")
+	}
+}
+
+func TestWaitsStartAgain(t *testing.T) {
+	t.Parallel()
+	end := giveAway + time.Second
+	half := giveAway / 2
+	cases := []struct {
+		name string
+		then func(f *fleet.Fleet)
+		lost bool
+	}{
+		{"nothing happens", func(*fleet.Fleet) {}, true},
+		{"the counter moves", func(f *fleet.Fleet) { look(f, half, snapshot("r", beat("n1", "i1", 2))) }, false},
+		{"redis restarts", func(f *fleet.Fleet) { look(f, half, snapshot("other", beat("n1", "i1", 1))) }, false},
+		{"redis does not answer", func(f *fleet.Fleet) { f.Blind(); look(f, half, snapshot("r", beat("n1", "i1", 1))) }, false},
+		{"the key goes missing", func(f *fleet.Fleet) { look(f, half, snapshot("r")) }, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet()
+			look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+			f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
+			f.Sent([]string{"c1"}, 0)
+			c.then(f)
+			last := snapshot("r", beat("n1", "i1", 1))
+			switch c.name {
+			case "the counter moves":
+				last = snapshot("r", beat("n1", "i1", 2))
+			case "redis restarts":
+				last = snapshot("other", beat("n1", "i1", 1))
+			case "the key goes missing":
+				last = snapshot("r")
+			}
+			if got := len(look(f, end, last)) == 1; got != c.lost {
+				t.Errorf("lost = %v, want %v", got, c.lost)
+			}
+			if got := len(look(f, end+half+giveAway, last)) == 1; !got {
+				t.Error("not given away after a whole wait without any change")
+			}
+		})
+	}
+}
+
+func TestAClaimOfANodeThatWasNeverSeenIsGivenAway(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	f.BeginCompare()
+	f.EndCompare([]fleet.Held{{Claim: claim(n1, 1), Started: true}})
+	if lost := look(f, 0, snapshot("r")); len(lost) != 0 {
+		t.Fatal("given away at the first look")
+	}
+	if lost := look(f, giveAway+time.Second, snapshot("r")); len(lost) != 1 {
+		t.Fatal("never given away")
+	}
+}
+
+func TestGoodbyeNeedsNoWait(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
+	f.Sent([]string{"c1"}, 0)
+	f.Left(n1)
+	if lost := look(f, time.Second, snapshot("r")); len(lost) != 1 {
+		t.Fatalf("lost %v, want the node that left", lost)
+	}
+	f.GiveAway(n1)
+	f.Drop([]string{"c1"})
+	if lost := look(f, 2*time.Second, snapshot("r")); len(lost) != 0 {
+		t.Fatalf("lost again: %v", lost)
+	}
+}
+
+func TestWhoTakesWork(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(*registry.Node)
+		at     time.Duration
+		want   bool
+	}{
+		"online":               {func(*registry.Node) {}, time.Second, true},
+		"draining":             {func(n *registry.Node) { n.State = registry.Draining }, time.Second, false},
+		"edge":                 {func(n *registry.Node) { n.Mode = registry.ModeEdge }, time.Second, false},
+		"no capacity":          {func(n *registry.Node) { n.Capacity = 0 }, time.Second, false},
+		"other protocol":       {func(n *registry.Node) { n.Protocol = 2 }, time.Second, false},
+		"three beats were due": {func(*registry.Node) {}, stale + 11*time.Millisecond, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet()
+			n := beat("n1", "i1", 1)
+			c.change(&n)
+			look(f, 0, snapshot("r", n))
+			nodes, _ := f.View(c.at)
+			if got := len(nodes) == 1; got != c.want {
+				t.Errorf("takes work: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLoadCountsWhatWasSentBeforeAHeartbeatShowsIt(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	f.Reserve([]fleet.Claim{claim(n1, 1), claim(n1, 2)}, 0)
+	if got := load(t, f, 0); got != 2 {
+		t.Fatalf("load %d after two claims, want 2", got)
+	}
+	f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportStarted})
+	if got := load(t, f, 0); got != 2 {
+		t.Fatalf("load %d after a start, want 2", got)
+	}
+	if !f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportFinished}) {
+		t.Fatal("an end made no room")
+	}
+	if got := load(t, f, 0); got != 1 {
+		t.Fatalf("load %d after an end, want 1", got)
+	}
+}
+
+func TestLoadIsCorrectedUpwardsByTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	n := beat("n1", "i1", 1)
+	n.Running = 3 // of an earlier leader
+	look(f, 0, snapshot("r", n))
+	if got := load(t, f, 0); got != 3 {
+		t.Fatalf("load %d, want the 3 that the node says", got)
+	}
+	f.Reported(n1, &task.Report{ID: "x", ClaimID: "unknown", Kind: task.ReportFinished})
+	if got := load(t, f, 0); got != 2 {
+		t.Fatalf("load %d after an end that the heartbeat does not show yet, want 2", got)
+	}
+}
+
+func TestDueAreOnlyUnreportedClaimsThatWereSent(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	f.Reserve([]fleet.Claim{claim(n1, 1), claim(n1, 2), claim(n1, 3)}, 0)
+	f.Sent([]string{"c1", "c2"}, 0) // c3 is still in the dispatcher's hands
+	f.Reported(n1, &task.Report{ID: "t2", ClaimID: "c2", Kind: task.ReportStarted})
+	due := f.Due(2*time.Second, 2*time.Second, 10)
+	if len(due) != 1 || due[0].ID != "c1" {
+		t.Fatalf("due %v, want c1", due)
+	}
+	f.Sent([]string{"c1"}, 2*time.Second)
+	if due := f.Due(3*time.Second, 2*time.Second, 10); len(due) != 0 {
+		t.Fatalf("due %v right after it was sent again", due)
+	}
+}
+
+func TestCompareTakesInAndDrops(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	f.Reserve([]fleet.Claim{claim(n1, 1), claim(n1, 2), claim(n1, 3)}, 0)
+	f.Sent([]string{"c1", "c2"}, 0)
+	f.BeginCompare()
+	f.Reserve([]fleet.Claim{claim(n1, 4)}, 0)
+	f.Sent([]string{"c4"}, 0)
+	f.Reported(n1, &task.Report{ID: "t5", ClaimID: "c5", Kind: task.ReportFinished})
+	// The store showed c1, c5 (before it ended) and c6; c2 it does not know; c3 is being published; c4 came later.
+	f.EndCompare([]fleet.Held{{Claim: claim(n1, 1)}, {Claim: claim(n1, 5)}, {Claim: claim(n1, 6)}})
+	if _, claims := f.Size(); claims != 4 {
+		t.Fatalf("%d claims, want c1, c3, c4, c6", claims)
+	}
+	due := f.Due(0, 2*time.Second, 10)
+	if len(due) != 1 || due[0].ID != "c6" {
+		t.Fatalf("due %v, want c6, which only the store knew", due)
+	}
+}
+
+func TestShortIsAMovingMean(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	run := func(ms int64) {
+		f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
+		f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportFinished, StartedAt: 1, FinishedAt: 1 + ms})
+	}
+	if f.Short("a") || f.AnyShort() {
+		t.Fatal("a class that has not run is short")
+	}
+	run(10)
+	if !f.Short("a") || !f.AnyShort() {
+		t.Fatal("a run of 10 ms is not short")
+	}
+	for range 20 {
+		run(5000)
+	}
+	if f.Short("a") {
+		t.Fatal("a class of 5 s runs is short")
+	}
+}
+
+// The load of a node is the claims made minus the ends, whatever the order of things; it never goes below zero, and all claims are
+// gone in the end.
+func TestLoadOverRandomHistories(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFleet()
+		_, _ = f.Observe(snapshot("r", beat("n1", "i1", 1)), 0, 0)
+		held := make(map[string]fleet.Claim)
+		next := 0
+		pickHeld := func(t *rapid.T) (fleet.Claim, bool) {
+			if len(held) == 0 {
+				return fleet.Claim{}, false
+			}
+			ids := make([]string, 0, len(held))
+			for i := range next {
+				if id := fmt.Sprint("c", i); held[id].ID != "" {
+					ids = append(ids, id)
+				}
+			}
+			return held[rapid.SampledFrom(ids).Draw(t, "claim")], true
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"reserve": func(*rapid.T) {
+				c := claim(n1, next)
+				next++
+				held[c.ID] = c
+				f.Reserve([]fleet.Claim{c}, 0)
+			},
+			"sent": func(t *rapid.T) {
+				if c, ok := pickHeld(t); ok {
+					f.Sent([]string{c.ID}, 0)
+				}
+			},
+			"end": func(t *rapid.T) {
+				if c, ok := pickHeld(t); ok {
+					delete(held, c.ID)
+					r := task.Report{ID: c.TaskID, ClaimID: c.ID, Kind: task.ReportFinished}
+					f.Reported(n1, &r)
+					f.Reported(n1, &r) // a repeated report does no harm
+				}
+			},
+			"drop": func(t *rapid.T) {
+				if c, ok := pickHeld(t); ok {
+					delete(held, c.ID)
+					f.Drop([]string{c.ID, c.ID})
+				}
+			},
+			"compare": func(*rapid.T) {
+				f.BeginCompare()
+				var list []fleet.Held
+				for _, c := range held {
+					list = append(list, fleet.Held{Claim: c})
+				}
+				f.EndCompare(list)
+			},
+			"": func(t *rapid.T) {
+				nodes, _ := f.View(0)
+				if nodes[0].Load != len(held) {
+					t.Fatalf("load %d, held %d", nodes[0].Load, len(held))
+				}
+			},
+		})
+	})
+}

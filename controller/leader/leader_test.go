@@ -1,0 +1,204 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/leader"
+	"github.com/skalds-go/skalds/pkg/clock/clocktest"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/store/memory"
+)
+
+const lease = 2 * time.Second
+
+// flaky is a store whose swaps can fail, before or after they had their effect.
+type flaky struct {
+	store.Leases
+	before, after error
+}
+
+func (f *flaky) SwapLeader(ctx context.Context, old, next store.Leader) (bool, error) {
+	if f.before != nil {
+		return false, f.before
+	}
+	ok, err := f.Leases.SwapLeader(ctx, old, next)
+	if f.after != nil {
+		return false, f.after
+	}
+	return ok, err
+}
+
+type bundle struct {
+	store *flaky
+	clock *clocktest.Fake
+}
+
+func newBundle() *bundle {
+	return &bundle{store: &flaky{Leases: memory.New()}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000))}
+}
+
+func (b *bundle) contender(id, mode string, over ...string) *leader.Leader {
+	return leader.New(leader.Config{ID: id, Mode: mode, Over: over, Lease: lease}, b.store, b.clock)
+}
+
+// round makes a round that must not fail.
+func round(t *testing.T, l *leader.Leader) *leader.Lease {
+	t.Helper()
+	got, err := l.Round(t.Context())
+	if err != nil {
+		t.Fatalf("round: %v", err)
+	}
+	return got
+}
+
+func TestOneLeads(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	a, c := b.contender("a", "DISPATCHER"), b.contender("c", "DISPATCHER")
+	first := round(t, a)
+	if first == nil || first.Term() != 1 {
+		t.Fatalf("a: %+v, want term 1", first)
+	}
+	for range 20 { // ten seconds of renewals
+		b.clock.Advance(lease / 4)
+		if got := round(t, a); got != first || !got.Valid() {
+			t.Fatal("a lost its leadership though it renewed")
+		}
+		if round(t, c) != nil {
+			t.Fatal("two lead")
+		}
+	}
+}
+
+func TestAStandingCounterIsTakenAfterTheLease(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	a, c := b.contender("a", "DISPATCHER"), b.contender("c", "DISPATCHER")
+	old := round(t, a)
+	round(t, c)
+	b.clock.Advance(lease * 3 / 4)
+	if old.Valid() {
+		t.Error("a trusts itself without a renewal for the whole of its trust")
+	}
+	b.clock.Advance(lease / 4)
+	if round(t, c) != nil {
+		t.Error("c took over before the lease was over")
+	}
+	b.clock.Advance(time.Millisecond)
+	got := round(t, c)
+	if got == nil || got.Term() != 2 {
+		t.Fatalf("c: %+v, want term 2", got)
+	}
+	if round(t, a) != nil {
+		t.Error("a leads after c took over")
+	}
+}
+
+func TestACleanStopIsTakenOverAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	a, c := b.contender("a", "DISPATCHER"), b.contender("c", "DISPATCHER")
+	old := round(t, a)
+	round(t, c)
+	if err := a.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if old.Valid() {
+		t.Error("a released leadership is trusted")
+	}
+	if got := round(t, c); got == nil || got.Term() != 2 {
+		t.Fatalf("c: %+v, want term 2", got)
+	}
+	if err := a.Release(t.Context()); err != nil {
+		t.Errorf("a second release: %v", err)
+	}
+}
+
+func TestARenewalWhoseAnswerIsLostKeepsTheLeadership(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	a := b.contender("a", "DISPATCHER")
+	first := round(t, a)
+	b.clock.Advance(lease / 4)
+	b.store.after = errors.New("answer lost")
+	if _, err := a.Round(t.Context()); err == nil {
+		t.Fatal("no error for a renewal without an answer")
+	}
+	b.store.after = nil
+	b.clock.Advance(lease / 4)
+	if got := round(t, a); got != first {
+		t.Fatalf("the leadership changed to %+v", got)
+	}
+	b.clock.Advance(lease / 2)
+	if !first.Valid() {
+		t.Error("the renewal after the lost one does not count")
+	}
+}
+
+func TestALeaderThatCannotRenewStopsAndComesBackWithAHigherTerm(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	a := b.contender("a", "DISPATCHER")
+	first := round(t, a)
+	b.store.before = errors.New("store down")
+	for range 3 {
+		b.clock.Advance(lease / 4)
+		_, _ = a.Round(t.Context())
+	}
+	if first.Valid() {
+		t.Error("still trusted")
+	}
+	b.store.before = nil
+	got := round(t, a)
+	if got == nil || got == first || got.Term() != 2 {
+		t.Fatalf("got %+v, want a new leadership of term 2", got)
+	}
+	if first.Valid() {
+		t.Error("the old leadership came back to life")
+	}
+}
+
+func TestTrustIsCountedFromTheSending(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	slow := &slowStore{Leases: b.store, clock: b.clock, by: lease / 2}
+	a := leader.New(leader.Config{ID: "a", Lease: lease}, slow, b.clock)
+	got, err := a.Round(t.Context())
+	if err != nil || got == nil {
+		t.Fatalf("%v %v", got, err)
+	}
+	if left := got.Remaining(); left != lease/4 {
+		t.Errorf("trusted for %s more, want %s: a late answer does not stretch it", left, lease/4)
+	}
+}
+
+// slowStore answers a swap late.
+type slowStore struct {
+	store.Leases
+	clock *clocktest.Fake
+	by    time.Duration
+}
+
+func (s *slowStore) SwapLeader(ctx context.Context, old, next store.Leader) (bool, error) {
+	s.clock.Advance(s.by)
+	return s.Leases.SwapLeader(ctx, old, next)
+}
+
+func TestOneThatDispatchesTakesOverFromOneThatMonitors(t *testing.T) {
+	t.Parallel()
+	b := newBundle()
+	m, d := b.contender("m", "MONITOR"), b.contender("d", "DISPATCHER", "MONITOR")
+	round(t, m)
+	if got := round(t, d); got == nil || got.Term() != 2 {
+		t.Fatalf("d: %+v, want term 2", got)
+	}
+	if round(t, m) != nil {
+		t.Error("m still leads")
+	}
+	if round(t, d) == nil {
+		t.Error("d does not lead any more")
+	}
+}
