@@ -72,6 +72,7 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	m, known := f.members[k]
 	if known {
 		m.ended++
+		m.refused = m.refused || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased
 	}
 	e, held := f.drop(r.ClaimID)
 	if held && r.StartedAt > 0 && r.FinishedAt >= r.StartedAt {

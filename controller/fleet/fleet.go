@@ -64,7 +64,8 @@ type member struct {
 	gone      bool // given away, or said goodbye
 	left      bool // said goodbye: to be given away without a wait
 	claims    map[string]*entry
-	ended     int // claims that ended since the last new heartbeat
+	ended     int  // claims that ended since the last new heartbeat
+	refused   bool // it rejected or released a claim since then: its next heartbeat says why
 }
 
 type entry struct {
@@ -122,7 +123,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (joi
 		joined = joined || !m.present && !m.gone
 		moved := n.Counter != m.beat.Counter
 		if moved {
-			m.ended = 0
+			m.ended, m.refused = 0, false
 		}
 		if !m.dated || !m.present || moved || restart {
 			m.dated, m.changedAt = true, ended
@@ -201,7 +202,7 @@ func (f *Fleet) View(now time.Duration) ([]placement.Node, []Target) {
 }
 
 func (f *Fleet) takesWork(m *member, now time.Duration) bool {
-	return m.present && !m.gone && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
+	return m.present && !m.gone && !m.refused && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
 		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 && now-m.changedAt <= f.cfg.StaleAfter
 }
 

@@ -209,6 +209,23 @@ func TestLoadIsCorrectedUpwardsByTheHeartbeat(t *testing.T) {
 	}
 }
 
+func TestANodeThatRefusesGetsNothingUntilItsNextHeartbeat(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []task.Kind{task.ReportRejected, task.ReportReleased} {
+		f := newFleet()
+		look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+		f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
+		f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: kind})
+		if nodes, _ := f.View(0); len(nodes) != 0 {
+			t.Errorf("%s: it is asked again at once", kind)
+		}
+		look(f, time.Second, snapshot("r", beat("n1", "i1", 2)))
+		if nodes, _ := f.View(time.Second); len(nodes) != 1 {
+			t.Errorf("%s: it is not asked after its next heartbeat", kind)
+		}
+	}
+}
+
 func TestDueAreOnlyUnreportedClaimsThatWereSent(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
