@@ -1,0 +1,338 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// limits bound what a session holds in memory, beside what runs and what is queued.
+type limits struct {
+	unsettled int           // claims whose end is not settled; new ones are rejected from here on, and passed over from twice as many on
+	bytes     int           // bytes of their results and errors; new claims are rejected from here on
+	wishes    int           // cancels of claims that have not arrived
+	gone      int           // claims that were settled, remembered so that a late copy does not start them again
+	resend    time.Duration // how long a final report may stay unsettled until it is sent again
+	progress  time.Duration // how far apart the progress reports of one claim are at least
+}
+
+var defaultLimits = limits{
+	unsettled: 50_000, bytes: 64 << 20, wishes: 10_000, gone: 1 << 16, resend: 2 * time.Second, progress: 250 * time.Millisecond,
+}
+
+// claimState is where a claim is on its way through the node.
+type claimState uint8
+
+const (
+	queued claimState = iota
+	running
+	ended
+)
+
+// claim is one assignment of one attempt to this incarnation.
+type claim struct {
+	task    events.AssignedTask // without attachments once it has left the queue
+	state   claimState
+	report  task.Report   // the newest; its kind is empty while the claim is queued
+	dirty   bool          // in claims.dirty
+	sent    bool          // the final report was handed out for sending at least once
+	settled bool          // forgotten; whoever still holds the claim leaves it alone
+	sentAt  time.Duration // when the bus last took the final report
+	said    time.Duration // when the last progress was marked for sending
+	saying  bool          // in claims.saying
+}
+
+// claims is the table of a session's claims: pure state, guarded by its owner's lock. Wall times are epoch ms, others of the
+// boot clock.
+//
+// received = queued + running + finished holds at any time.
+type claims struct {
+	capacity, prefetch int
+	limits             limits
+
+	byID     map[string]*claim // by claim id
+	queue    []*claim
+	running  int
+	received int64
+	finished int64
+	passed   int64 // claims passed over because the table was full
+	draining bool
+
+	dirty   []*claim // whose newest report the bus has not had
+	waiting []sentMark
+	saying  []*claim // running claims whose newest progress waits for its time
+	sayAt   time.Duration
+	bytes   int // of results and errors of ended claims
+
+	wishes *recent[string]
+	gone   *recent[uint64]
+	seed   maphash.Seed
+}
+
+// sentMark says when a claim's final report was sent.
+type sentMark struct {
+	claim *claim
+	at    time.Duration
+}
+
+func newClaims(capacity, prefetch int, l limits) *claims {
+	return &claims{
+		capacity: capacity, prefetch: prefetch, limits: l, byID: map[string]*claim{},
+		wishes: newRecent[string](l.wishes), gone: newRecent[uint64](l.gone), seed: maphash.MakeSeed(),
+	}
+}
+
+// receive takes a claim in: it is queued, or it ends at once and that is reported. A copy of a known claim is answered with its
+// newest report. known says whether there is a handler for its class.
+func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
+	if have := c.byID[t.ClaimID]; have != nil {
+		c.answer(have)
+		return
+	}
+	if c.gone.has(maphash.String(c.seed, t.ClaimID)) {
+		return
+	}
+	if len(c.byID) >= 2*c.limits.unsettled {
+		c.passed++ // unanswered, so that the leader sends it again
+		return
+	}
+	cl := &claim{task: t, report: task.Report{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID}}
+	c.byID[t.ClaimID] = cl
+	c.received++
+	unsettled := len(c.byID) - c.running - len(c.queue) - 1
+	switch {
+	case c.draining:
+		c.finish(cl, task.ReportReleased, nil, "", now)
+	case c.wishes.take(t.ClaimID):
+		c.finish(cl, task.ReportCancelled, nil, "", now)
+	case !known:
+		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("no handler for class %q", t.ClassName), now)
+	case c.running+len(c.queue) >= c.capacity+c.prefetch:
+		c.finish(cl, task.ReportRejected, nil,
+			fmt.Sprintf("no room: %d running and %d queued, capacity %d and prefetch %d", c.running, len(c.queue), c.capacity, c.prefetch), now)
+	case unsettled >= c.limits.unsettled || c.bytes >= c.limits.bytes:
+		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("%d ended tasks with %d bytes are not settled yet", unsettled, c.bytes), now)
+	default:
+		c.queue = append(c.queue, cl)
+	}
+}
+
+// next takes the oldest queued claim, if there is room to run it. It counts as started from then on.
+func (c *claims) next(now int64) (*claim, json.RawMessage, bool) {
+	if c.running >= c.capacity || len(c.queue) == 0 {
+		return nil, nil, false
+	}
+	cl := c.queue[0]
+	c.queue[0] = nil
+	c.queue = c.queue[1:]
+	in := cl.task.Attachments
+	cl.task.Attachments = nil
+	cl.state = running
+	c.running++
+	cl.report.Kind, cl.report.StartedAt = task.ReportStarted, now
+	c.mark(cl)
+	return cl, in, true
+}
+
+// end notes how a running claim ended.
+func (c *claims) end(cl *claim, kind task.Kind, result json.RawMessage, text string, now int64) {
+	if cl.state != running {
+		return
+	}
+	c.running--
+	c.finish(cl, kind, result, text, now)
+}
+
+// finish ends a claim that does not run any more.
+func (c *claims) finish(cl *claim, kind task.Kind, result json.RawMessage, text string, now int64) {
+	cl.state = ended
+	cl.task.Attachments = nil
+	cl.report.Kind, cl.report.FinishedAt, cl.report.Result, cl.report.Error = kind, now, result, text
+	c.finished++
+	c.bytes += cl.size()
+	c.mark(cl)
+}
+
+func (cl *claim) size() int { return len(cl.report.Result) + len(cl.report.Error) }
+
+// cancel carries out a wish to end a claim. It returns the claim if it runs; the caller then ends its context. The wish for a claim
+// that is not here yet is remembered.
+func (c *claims) cancel(claimID string, now int64) *claim {
+	cl := c.byID[claimID]
+	switch {
+	case cl == nil:
+		if !c.gone.has(maphash.String(c.seed, claimID)) {
+			c.wishes.add(claimID)
+		}
+	case cl.state == queued:
+		c.unqueue(cl)
+		c.finish(cl, task.ReportCancelled, nil, "", now)
+	case cl.state == running:
+		return cl
+	default:
+		c.answer(cl)
+	}
+	return nil
+}
+
+func (c *claims) unqueue(cl *claim) {
+	for i, q := range c.queue {
+		if q == cl {
+			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
+			return
+		}
+	}
+}
+
+// drain releases what is queued and whatever arrives from now on.
+func (c *claims) drain(now int64) {
+	c.draining = true
+	for _, cl := range c.queue {
+		c.finish(cl, task.ReportReleased, nil, "", now)
+	}
+	c.queue = nil
+}
+
+// settle forgets claims whose end the leader has confirmed. One whose final report was never sent stays: the confirmation was for
+// another report, and the final one will get its own.
+func (c *claims) settle(claimIDs []string) {
+	for _, id := range claimIDs {
+		cl := c.byID[id]
+		if cl == nil || !cl.sent {
+			continue
+		}
+		delete(c.byID, id)
+		c.bytes -= cl.size()
+		cl.settled, cl.report = true, task.Report{}
+		c.gone.add(maphash.String(c.seed, id))
+	}
+}
+
+// say notes a running claim's progress. It is marked for sending at once, or when its time has come, if the last one is recent.
+func (c *claims) say(cl *claim, p task.Progress, boot time.Duration) {
+	if cl.state != running {
+		return
+	}
+	cl.report.Progress = &p
+	switch {
+	case cl.saying:
+	case cl.said == 0 || boot-cl.said >= c.limits.progress:
+		c.speak(cl, boot)
+	default:
+		cl.saying = true
+		if len(c.saying) == 0 {
+			c.sayAt = cl.said + c.limits.progress
+		}
+		c.saying = append(c.saying, cl)
+	}
+}
+
+func (c *claims) speak(cl *claim, boot time.Duration) {
+	cl.report.Kind, cl.said = task.ReportProgress, boot
+	c.mark(cl)
+}
+
+// answer marks the newest report, if there is one, to be sent again.
+func (c *claims) answer(cl *claim) {
+	if cl.report.Kind != "" {
+		c.mark(cl)
+	}
+}
+
+func (c *claims) mark(cl *claim) {
+	if !cl.dirty && !cl.settled {
+		cl.dirty = true
+		c.dirty = append(c.dirty, cl)
+	}
+}
+
+// tick marks what is due by now: progress that waited, and final reports that have not been settled in time.
+func (c *claims) tick(boot time.Duration) {
+	if len(c.saying) > 0 && boot >= c.sayAt {
+		for _, cl := range c.saying {
+			cl.saying = false
+			if cl.state == running {
+				c.speak(cl, boot)
+			}
+		}
+		c.saying = nil
+	}
+	for len(c.waiting) > 0 && boot >= c.waiting[0].at+c.limits.resend {
+		if w := c.waiting[0]; w.claim.sentAt == w.at {
+			c.mark(w.claim)
+		}
+		c.waiting[0] = sentMark{}
+		c.waiting = c.waiting[1:]
+	}
+}
+
+// due is when tick has something to do next.
+func (c *claims) due() (time.Duration, bool) {
+	var at time.Duration
+	ok := false
+	if len(c.saying) > 0 {
+		at, ok = c.sayAt, true
+	}
+	if len(c.waiting) > 0 && (!ok || c.waiting[0].at+c.limits.resend < at) {
+		at, ok = c.waiting[0].at+c.limits.resend, true
+	}
+	return at, ok
+}
+
+// outgoing is a copy of a claim's newest report on its way to the bus.
+type outgoing struct {
+	claim  *claim
+	report task.Report
+}
+
+// take hands out the newest reports of dirty claims: at most count, and no more after about size bytes.
+func (c *claims) take(count, size int) []outgoing {
+	n, bytes := 0, 0
+	batch := make([]outgoing, 0, min(count, len(c.dirty)))
+	for n < len(c.dirty) && len(batch) < count && bytes < size {
+		cl := c.dirty[n]
+		c.dirty[n] = nil
+		n++
+		cl.dirty = false
+		if !cl.settled {
+			cl.sent = cl.state == ended
+			batch = append(batch, outgoing{cl, cl.report})
+			bytes += cl.size()
+		}
+	}
+	if c.dirty = c.dirty[n:]; len(c.dirty) == 0 {
+		c.dirty = nil
+	}
+	return batch
+}
+
+// acked notes that the bus has the reports.
+func (c *claims) acked(batch []outgoing, boot time.Duration) {
+	for i := range batch {
+		if cl := batch[i].claim; batch[i].report.Kind.Final() && !cl.settled {
+			cl.sentAt = boot
+			c.waiting = append(c.waiting, sentMark{cl, boot})
+		}
+	}
+}
+
+// failed notes that the bus may not have the reports.
+func (c *claims) failed(batch []outgoing) {
+	for i := range batch {
+		c.mark(batch[i].claim)
+	}
+}
+
+// held lists all claims that are not forgotten.
+func (c *claims) held() []registry.HeldTask {
+	list := make([]registry.HeldTask, 0, len(c.byID))
+	for _, cl := range c.byID {
+		list = append(list, registry.HeldTask{ID: cl.task.ID, Attempt: cl.task.Attempt, ClaimID: cl.task.ClaimID, State: cl.report.Kind})
+	}
+	return list
+}

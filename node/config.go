@@ -1,0 +1,136 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/registry/redis"
+)
+
+// Config is a node's configuration: the fields of config.Node, each documented there with its environment variable, default and
+// range. Make one with [ConfigFromEnv] and change what should differ; the zero Config is not valid.
+type Config struct {
+	config.Node
+
+	problem error // of the loading; New returns it
+}
+
+// ConfigFromEnv reads the configuration from the environment. What is wrong with it, [New] says.
+func ConfigFromEnv() Config {
+	c, err := config.LoadNode()
+	return Config{Node: c, problem: err}
+}
+
+// check says what is wrong with the configuration.
+func (c *Config) check() error {
+	if c.problem != nil {
+		return c.problem
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	return nil
+}
+
+// Option changes what a node works with.
+type Option func(*Node)
+
+// WithBus has the node use b in place of a Kafka client made from the configuration. The caller closes it.
+func WithBus[R Reader](b ReadableBus[R]) Option {
+	return func(n *Node) { n.bus = busOf(b) }
+}
+
+// WithRegistry has the node use r in place of the Redis registry of the configuration. The caller closes it.
+func WithRegistry(r Registry) Option {
+	return func(n *Node) { n.registry = r }
+}
+
+// WithClock has the node use c in place of the machine's clock.
+func WithClock(c clock.Clock) Option {
+	return func(n *Node) { n.clock = c }
+}
+
+// WithLogger has the node log to l. The default writes text to standard error, from LOG_LEVEL on.
+func WithLogger(l *slog.Logger) Option {
+	return func(n *Node) { n.log = l }
+}
+
+func defaultLogger(c *Config) *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level.Slog()}))
+}
+
+// batchOverhead is what a record batch has beside the one value in it: key, headers and framing.
+const batchOverhead = 32 << 10
+
+// connect makes the clients that no option gave. They connect when they are first used. The function closes them.
+func (n *Node) connect() (bus, Registry, func(), error) {
+	b, reg := n.bus, n.registry
+	var closers []func()
+	closeAll := func() {
+		for _, c := range closers {
+			c()
+		}
+	}
+	if b.Bus == nil {
+		client, err := openKafka(&n.cfg, n.log)
+		if err != nil {
+			return bus{}, nil, nil, err
+		}
+		b = busOf(client)
+		closers = append(closers, client.Close)
+	}
+	if reg == nil {
+		r, err := openRedis(&n.cfg, n.log)
+		if err != nil {
+			closeAll()
+			return bus{}, nil, nil, err
+		}
+		reg = r
+		closers = append(closers, func() {
+			if err := r.Close(); err != nil {
+				n.log.Debug("close the registry", "error", err)
+			}
+		})
+	}
+	return b, reg, closeAll, nil
+}
+
+func openKafka(c *Config, log *slog.Logger) (*kafka.Client, error) {
+	tls, err := c.Kafka.TLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("node: kafka: %w", err)
+	}
+	client, err := kafka.NewClient(kafka.Config{
+		Brokers: c.Kafka.Addrs(), TLS: tls, ClientID: "skalds-node-" + c.ID,
+		SASL:            kafka.SASL{Mechanism: kafka.Mechanism(c.Mechanism()), Username: c.Kafka.Username, Password: string(c.Kafka.Password)},
+		MaxMessageBytes: c.EventMaxBytes + batchOverhead, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	return client, nil
+}
+
+func openRedis(c *Config, log *slog.Logger) (*redis.Registry, error) {
+	tls, err := c.Redis.TLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("node: redis: %w", err)
+	}
+	master := c.SentinelMaster
+	if len(c.SentinelAddrs) == 0 {
+		master = ""
+	}
+	r, err := redis.Open(redis.Config{
+		Addrs: c.Redis.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: master,
+		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
+		Username: c.Redis.Username, Password: string(c.Redis.Password), DB: c.DB, TLS: tls, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+)
+
+// read gives the records of a reader to round, until ctx ends.
+func (s *session) read(ctx context.Context, r Reader, round func(records []kafka.Record)) {
+	for failures := 0; ; failures++ {
+		records, err := r.Next(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			round(records)
+			failures = -1
+			continue
+		}
+		if failures == 0 {
+			s.log.Error("a partition cannot be read; it is tried again", "error", err)
+		}
+		if !s.pause(ctx.Done(), backoff(failures)) {
+			return
+		}
+	}
+}
+
+// mine says whether a record may be meant for this incarnation, by its headers alone.
+func (s *session) mine(r *kafka.Record) bool {
+	for i := range r.Headers {
+		switch h := &r.Headers[i]; h.Key {
+		case events.HeaderNode:
+			if string(h.Value) != s.node.ID {
+				return false
+			}
+		case events.HeaderIncarnation:
+			if string(h.Value) != s.node.Incarnation {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// addressed says whether an event is meant for this incarnation. An event without recipient is for every node.
+func (s *session) addressed(recipient, incarnation string) bool {
+	return recipient == "" || (recipient == s.node.ID && incarnation == s.node.Incarnation)
+}
+
+// current says whether an event of this term counts, and remembers the highest term.
+func (s *session) current(term int64) bool {
+	if term < s.term {
+		return false
+	}
+	s.term = term
+	return true
+}
+
+// assignRound takes in the records of task.assign.
+func (s *session) assignRound(records []kafka.Record) {
+	for i := range records {
+		r := &records[i]
+		if !s.mine(r) {
+			continue
+		}
+		a, err := events.DecodeAssign(r.Value)
+		if err != nil {
+			s.quarantine(events.TopicAssign, r, err)
+			continue
+		}
+		if s.addressed(string(a.Recipient), a.Incarnation) {
+			s.take(&a)
+		}
+	}
+	signal(s.wake)
+}
+
+// take takes one event in.
+func (s *session) take(a *events.Assign) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.openLocked() || !s.current(a.Term) {
+		return
+	}
+	s.claims.settle(a.Settled)
+	now := s.now()
+	for i := range a.Tasks {
+		t := &a.Tasks[i]
+		_, known := s.handlers[t.ClassName]
+		s.claims.receive(*t, known, now)
+		s.startLocked(now)
+	}
+}
+
+// openLocked says whether claims are taken in. The leader may have seen the registration before its answer reached the node, so that
+// they are also while it joins.
+func (s *session) openLocked() bool { return s.phase == joining || s.checkLocked() }
+
+// controlRound takes in the records of task.control.
+func (s *session) controlRound(records []kafka.Record) {
+	for i := range records {
+		r := &records[i]
+		if !s.mine(r) {
+			continue
+		}
+		c, err := events.DecodeControl(r.Value)
+		if err != nil {
+			s.quarantine(events.TopicControl, r, err)
+			continue
+		}
+		if s.addressed(c.Recipient, c.Incarnation) {
+			s.obey(&c)
+		}
+	}
+	signal(s.wake)
+}
+
+func (s *session) obey(c *events.Control) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.openLocked() || !s.current(c.Term) {
+		return
+	}
+	now := s.now()
+	for i := range c.Commands {
+		if c.Commands[i].Kind != events.CommandCancel {
+			continue
+		}
+		if running := s.claims.cancel(c.Commands[i].ClaimID, now); running != nil {
+			s.runs[running].cancel(ErrCancelled)
+		}
+	}
+}
+
+// quarantine puts a record that did not decode aside: logged once, copied to task.quarantine as well as that can be done in a short
+// time, and stepped over.
+func (s *session) quarantine(topic string, r *kafka.Record, reason error) {
+	s.mu.Lock()
+	last, any := s.quarantined[topic]
+	seen := any && r.Offset <= last
+	if !seen {
+		s.quarantined[topic] = r.Offset
+	}
+	s.mu.Unlock()
+	if seen {
+		return
+	}
+	s.log.Error("a record does not decode; it is put into quarantine and stepped over",
+		"topic", topic, "partition", r.Partition, "offset", r.Offset, "error", reason)
+	e, err := events.EncodeQuarantine(events.Quarantine{
+		Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), At: s.now(), Key: r.Key, Value: r.Value,
+	})
+	if err == nil {
+		ctx, cancel := context.WithTimeout(s.base, quarantineTimeout)
+		defer cancel()
+		err = s.bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: e.Key, Value: e.Value}})
+	}
+	if err != nil {
+		s.log.Warn("the record was not copied to the quarantine", "topic", topic, "partition", r.Partition, "offset", r.Offset, "error", err)
+	}
+}
+
+const quarantineTimeout = time.Second

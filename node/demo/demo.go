@@ -1,0 +1,143 @@
+// Package demo has the task classes that `skalds dev` and `skalds node` know, for a first try, for tests and for `skalds bench`.
+//
+//	demo.echo      any JSON                             returns its attachments
+//	demo.sleep     {"ms": 1000}                         sleeps; returns {"sleptMs": …}
+//	demo.fail      {"message": "…"}                     fails with the message
+//	demo.progress  {"steps": 10, "ms": 100}             reports its progress after each step of ms
+//	demo.clock     anything                             returns {"startedUs": …}: epoch microseconds when the handler began
+//
+// What is in the attachments here are the defaults. demo.clock is for measuring: its result minus the time of the submit, by one
+// machine's clock, is how long a task waited to be started.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/skalds-go/skalds/node"
+)
+
+// The classes.
+const (
+	ClassEcho     = "demo.echo"
+	ClassSleep    = "demo.sleep"
+	ClassFail     = "demo.fail"
+	ClassProgress = "demo.progress"
+	ClassClock    = "demo.clock"
+)
+
+// Limits of what the classes take.
+const (
+	maxSteps = 10_000
+	maxMs    = 24 * 60 * 60 * 1000
+)
+
+// Register has n run the demo classes. It panics where [node.Handle] does.
+func Register(n *node.Node) {
+	node.Handle(n, ClassEcho, echo)
+	node.Handle(n, ClassSleep, sleep)
+	node.Handle(n, ClassFail, fail)
+	node.Handle(n, ClassProgress, progress)
+	node.Handle(n, ClassClock, clock)
+}
+
+func echo(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }
+
+// Sleep is what demo.sleep takes.
+type Sleep struct {
+	Ms *int64 `json:"ms,omitempty"` // nil = 1000
+}
+
+// Slept is what demo.sleep returns.
+type Slept struct {
+	SleptMs int64 `json:"sleptMs"`
+}
+
+func sleep(ctx context.Context, in Sleep) (Slept, error) {
+	ms, err := bounded("ms", in.Ms, 1000, maxMs)
+	if err != nil {
+		return Slept{}, err
+	}
+	began := time.Now()
+	if err := pause(ctx, ms); err != nil {
+		return Slept{}, fmt.Errorf("woken after %d of %d ms: %w", time.Since(began).Milliseconds(), ms, err)
+	}
+	return Slept{SleptMs: time.Since(began).Milliseconds()}, nil
+}
+
+// Fail is what demo.fail takes.
+type Fail struct {
+	Message string `json:"message,omitempty"` // empty = "failed as asked"
+}
+
+func fail(_ context.Context, in Fail) (any, error) {
+	if in.Message == "" {
+		in.Message = "failed as asked"
+	}
+	return nil, errors.New(in.Message)
+}
+
+// Progress is what demo.progress takes.
+type Progress struct {
+	Steps *int64 `json:"steps,omitempty"` // nil = 10
+	Ms    *int64 `json:"ms,omitempty"`    // of each step; nil = 100
+}
+
+// Progressed is what demo.progress returns.
+type Progressed struct {
+	Steps int64 `json:"steps"`
+}
+
+func progress(ctx context.Context, in Progress) (Progressed, error) {
+	steps, err := bounded("steps", in.Steps, 10, maxSteps)
+	if err != nil {
+		return Progressed{}, err
+	}
+	ms, err := bounded("ms", in.Ms, 100, maxMs)
+	if err != nil {
+		return Progressed{}, err
+	}
+	t := node.TaskFrom(ctx)
+	for i := range steps {
+		if err := pause(ctx, ms); err != nil {
+			return Progressed{Steps: i}, err
+		}
+		t.Progress(100*float64(i+1)/float64(steps), fmt.Sprintf("step %d of %d", i+1, steps))
+	}
+	return Progressed{Steps: steps}, nil
+}
+
+// Clock is what demo.clock returns.
+type Clock struct {
+	StartedUs int64 `json:"startedUs"` // epoch microseconds
+}
+
+func clock(context.Context, json.RawMessage) (Clock, error) {
+	return Clock{StartedUs: time.Now().UnixMicro()}, nil
+}
+
+// bounded gives the number that is asked for, or the default.
+func bounded(name string, asked *int64, byDefault, most int64) (int64, error) {
+	if asked == nil {
+		return byDefault, nil
+	}
+	if *asked < 0 || *asked > most {
+		return 0, fmt.Errorf("%s is %d, want 0 to %d", name, *asked, most)
+	}
+	return *asked, nil
+}
+
+// pause sleeps for ms, or until ctx ends, and then gives the cause.
+func pause(ctx context.Context, ms int64) error {
+	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

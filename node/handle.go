@@ -1,0 +1,144 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/skalds-go/skalds/events"
+)
+
+// MaxClassBytes is the longest class name.
+const MaxClassBytes = 256
+
+// maxErrorBytes is what the error text of a failed run is cut to.
+const maxErrorBytes = 8 << 10
+
+// Handler runs one task: its attachments in, its result out, both JSON. Nil attachments mean that the task has none; an empty result
+// is none.
+type Handler func(ctx context.Context, attachments json.RawMessage) (json.RawMessage, error)
+
+// Middleware wraps the handler of every class.
+type Middleware func(next Handler) Handler
+
+// Handle has fn run the tasks of a class.
+//
+// The attachments are decoded from JSON into In; a task without attachments gives the zero value, and fields that In lacks are ignored.
+// What does not decode fails the task for good. The returned Out is encoded as JSON and becomes the task's result, at most
+// RESULT_MAX_BYTES of it; a null is no result. Use json.RawMessage for either to see the bytes themselves.
+//
+// The context ends when the run should end, with the cause [ErrCancelled], [ErrLeaseLost] or [ErrDraining]; fn should then return
+// soon, within NODE_STOP_MARGIN. An error that it returns under such a context counts as that end and not as a failure; returned
+// without error the task is finished. An error fails the task. So does a panic, with its stack.
+//
+// Handle panics if the class is empty, longer than [MaxClassBytes], not UTF-8 or holds control characters, if it has a handler
+// already, or if [Node.Run] was called.
+func Handle[In, Out any](n *Node, class string, fn func(ctx context.Context, in In) (Out, error)) {
+	n.handle(class, func(ctx context.Context, attachments json.RawMessage) (json.RawMessage, error) {
+		var in In
+		if len(attachments) > 0 {
+			if err := json.Unmarshal(attachments, &in); err != nil {
+				return nil, fmt.Errorf("attachments do not decode into %T: %w", in, err)
+			}
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return encode(out)
+	})
+}
+
+// encode writes a result as compact JSON, without escaping <, > and &.
+func encode(out any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil {
+		return nil, fmt.Errorf("result of type %T does not encode: %w", out, err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func (n *Node) handle(class string, h Handler) {
+	if err := checkClass(class); err != nil {
+		panic(err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ran {
+		panic(fmt.Errorf("node: Handle(%q) after Run: register every handler before", class))
+	}
+	if _, twice := n.handlers[class]; twice {
+		panic(fmt.Errorf("node: class %q has a handler already", class))
+	}
+	n.handlers[class] = h
+}
+
+func checkClass(class string) error {
+	switch {
+	case class == "":
+		return errors.New("node: the class name is empty")
+	case len(class) > MaxClassBytes:
+		return fmt.Errorf("node: class name %.40q… has %d bytes, %d at most", class, len(class), MaxClassBytes)
+	case !utf8.ValidString(class):
+		return fmt.Errorf("node: class name %q is not UTF-8", class)
+	case strings.ContainsFunc(class, unicode.IsControl):
+		return fmt.Errorf("node: class name %q holds control characters", class)
+	}
+	return nil
+}
+
+// Use has every handler wrapped by the middleware, whichever is registered first; the first one given is the outermost. Middleware
+// sees the task by [TaskFrom]; panics pass through it. Use panics after [Node.Run] was called.
+func (n *Node) Use(middleware ...Middleware) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ran {
+		panic(errors.New("node: Use after Run: register the middleware before"))
+	}
+	n.middleware = append(n.middleware, middleware...)
+}
+
+// chain gives the handlers within their middleware. No handler can be added from then on.
+func (n *Node) chain() (map[string]Handler, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ran {
+		return nil, errors.New("node: Run was called already: make a new node")
+	}
+	if len(n.handlers) == 0 {
+		return nil, errors.New("node: no class has a handler: call node.Handle before Run")
+	}
+	n.ran = true
+	chained := make(map[string]Handler, len(n.handlers))
+	for class, h := range n.handlers {
+		for i := len(n.middleware) - 1; i >= 0; i-- {
+			h = n.middleware[i](h)
+		}
+		chained[class] = h
+	}
+	return chained, nil
+}
+
+// panicError is what a panic of a handler becomes.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
+
+// errGoexit is what runtime.Goexit in a handler becomes.
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) in place of returning")
+
+func newPanicError(value any) *panicError { return &panicError{value: value, stack: debug.Stack()} }
+
+// errorText is what a report says of an error.
+func errorText(err error) string { return events.Clip(err.Error(), maxErrorBytes) }

@@ -1,0 +1,518 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/bustest"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// hooked is a registry whose heartbeats a test can bend.
+type hooked struct {
+	node.Registry
+	mu   sync.Mutex
+	beat func(ctx context.Context, n *registry.Node, beat func(context.Context, *registry.Node) error) error
+	sent []time.Time // of every heartbeat
+}
+
+func (h *hooked) Beat(ctx context.Context, n *registry.Node) error {
+	h.mu.Lock()
+	f := h.beat
+	h.sent = append(h.sent, time.Now())
+	h.mu.Unlock()
+	if f == nil {
+		return h.Registry.Beat(ctx, n)
+	}
+	return f(ctx, n, h.Registry.Beat)
+}
+
+func (h *hooked) set(f func(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beat = f
+}
+
+// at is when heartbeat i was sent; -1 is the last.
+func (h *hooked) at(i int) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i < 0 {
+		i += len(h.sent)
+	}
+	return h.sent[i]
+}
+
+func refuse(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error {
+	return registry.ErrUnavailable
+}
+
+// TestS19_RegisteredMeansReady: a claim that is sent the instant the registration is seen, before its answer has reached the node.
+func TestS19_RegisteredMeansReady(t *testing.T) {
+	bubble(t, func(w *world) {
+		reg := &hooked{Registry: w.Registry}
+		n := w.node("n", nil, node.WithRegistry(reg))
+		var tk events.AssignedTask
+		reg.set(func(ctx context.Context, rn *registry.Node, beat func(context.Context, *registry.Node) error) error {
+			if err := beat(ctx, rn); err != nil || rn.Counter > 1 {
+				return err
+			}
+			tk = w.assign("n", "c", 1)[0]
+			time.Sleep(500 * time.Millisecond) // a slow answer
+			return nil
+		})
+		node.Handle(n, "c", noop)
+		began := time.Now()
+		w.start(n)
+		if r := w.final(tk); r.Kind != task.ReportFinished {
+			w.t.Errorf("ended as %s", r.Kind)
+		}
+		if passed := time.Since(began); passed > 500*time.Millisecond {
+			w.t.Errorf("it ran after %v: it was lost at first", passed)
+		}
+	})
+}
+
+func TestTrustEndsByTheSendingOfTheLastConfirmedBeat(t *testing.T) {
+	for name, bend := range map[string]func(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error{
+		"refused": refuse,
+		"no answer": func(ctx context.Context, _ *registry.Node, _ func(context.Context, *registry.Node) error) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				reg := &hooked{Registry: w.Registry}
+				n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 }, node.WithRegistry(reg))
+				b := newBlocker()
+				node.Handle(n, "c", b.run)
+				w.start(n)
+				first, _, err := w.Registry.Node(w.t.Context(), "n")
+				w.ok(err)
+				list := w.assign("n", "c", 2)
+				<-b.began
+				synctest.Wait()
+				confirmed := reg.at(-1)
+				reg.set(bend)
+				if cause := <-b.ended; !errors.Is(cause, node.ErrLeaseLost) {
+					w.t.Errorf("cause %v", cause)
+				}
+				if passed := time.Since(confirmed); passed != 7*time.Second {
+					w.t.Errorf("trust ended %v after the last confirmed heartbeat was sent, want 7s", passed)
+				}
+				if last := reg.at(-1); !last.Before(confirmed.Add(7 * time.Second)) {
+					w.t.Errorf("a heartbeat was sent %v after it", last.Sub(confirmed))
+				}
+				synctest.Wait()
+				for _, tk := range list {
+					if slices.ContainsFunc(w.kinds(tk), task.Kind.Final) {
+						w.t.Errorf("%s was reported as %v", tk.ID, w.kinds(tk))
+					}
+				}
+				reg.set(nil)
+				time.Sleep(5 * time.Second)
+				second, ok, err := w.Registry.Node(w.t.Context(), "n")
+				w.ok(err)
+				if !ok || second.Incarnation == first.Incarnation || len(second.Tasks) != 0 || second.Received != 0 {
+					w.t.Errorf("the next session is %+v", second)
+				}
+				close(b.free)
+				if r, err := w.Do(w.t.Context(), "n", "c", nil); err != nil || r.Kind != task.ReportFinished {
+					w.t.Errorf("the next session ran %v, %v", r, err)
+				}
+			})
+		})
+	}
+}
+
+// A late answer confirms only the time of its sending.
+func TestSlowBeatDoesNotStretchTheTrust(t *testing.T) {
+	bubble(t, func(w *world) {
+		reg := &hooked{Registry: w.Registry}
+		n := w.node("n", nil, node.WithRegistry(reg))
+		b := newBlocker()
+		node.Handle(n, "c", b.run)
+		w.start(n)
+		w.assign("n", "c", 1)
+		<-b.began
+		reg.set(func(ctx context.Context, rn *registry.Node, beat func(context.Context, *registry.Node) error) error {
+			time.Sleep(1500 * time.Millisecond)
+			reg.set(refuse)
+			return beat(ctx, rn)
+		})
+		<-b.ended
+		sent := reg.at(1) // the slow one: the first after the registration
+		if passed := time.Since(sent); passed != 7*time.Second {
+			w.t.Errorf("trust ended %v after the slow heartbeat was sent, want 7s", passed)
+		}
+	})
+}
+
+func TestTakenID(t *testing.T) {
+	bubble(t, func(w *world) {
+		other := registry.Node{ID: "n", Incarnation: "other", Counter: 1, Mode: registry.ModeNode, State: registry.Online}
+		w.ok(w.Registry.Beat(w.t.Context(), &other))
+		n := w.node("n", nil)
+		b := newBlocker()
+		node.Handle(n, "c", b.run)
+		began := time.Now()
+		stop := w.start(n) // waits until the other's key has expired
+		if passed := time.Since(began); passed < registry.KeyTTL-time.Second || passed > registry.KeyTTL+2*time.Second {
+			w.t.Errorf("registered after %v", passed)
+		}
+		w.assign("n", "c", 1)
+		<-b.began
+		w.Registry.Empty()
+		other.Counter++
+		w.ok(w.Registry.Beat(w.t.Context(), &other))
+		if cause := <-b.ended; !errors.Is(cause, node.ErrLeaseLost) {
+			w.t.Errorf("cause %v", cause)
+		}
+		w.ok(stop())
+		if got, ok, err := w.Registry.Node(w.t.Context(), "n"); err != nil || !ok || got.Incarnation != "other" {
+			w.t.Errorf("the other's registration became %+v, %v, %v", got, ok, err)
+		}
+	})
+}
+
+func TestTopicsThatComeLater(t *testing.T) {
+	bubble(t, func(w *world) {
+		bus := bustest.New(nil)
+		w.Bus = bus
+		n := w.node("n", nil)
+		node.Handle(n, "c", noop)
+		go func() {
+			time.Sleep(5 * time.Second)
+			for topic, n := range bustest.Skalds(3).Topics() {
+				bus.Create(topic, n)
+			}
+		}()
+		w.start(n)
+		if r, err := w.Do(w.t.Context(), "n", "c", nil); err != nil || r.Kind != task.ReportFinished {
+			w.t.Errorf("%v, %v", r, err)
+		}
+	})
+}
+
+func TestStopBeforeAnythingIsThere(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.Bus = bustest.New(nil)
+		n := w.node("n", nil)
+		node.Handle(n, "c", noop)
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		w.ok(n.Run(ctx))
+	})
+}
+
+// waits gives the time from stop to its end.
+func waits(stop func() error) (time.Duration, error) {
+	began := time.Now()
+	err := stop()
+	return time.Since(began), err
+}
+
+func TestDrain(t *testing.T) {
+	t.Run("lets what runs end", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 2, 2 })
+			node.Handle(n, "c", func(context.Context, any) (string, error) { time.Sleep(10 * time.Second); return "done", nil })
+			stop := w.start(n)
+			list := w.assign("n", "c", 4)
+			synctest.Wait()
+			first, _, err := w.Registry.Node(w.t.Context(), "n")
+			w.ok(err)
+			late := make(chan []events.AssignedTask)
+			go func() {
+				time.Sleep(2 * time.Second)
+				drainingNode, _, err := w.Registry.Node(w.t.Context(), "n")
+				if err != nil || drainingNode.State != registry.Draining || drainingNode.Running != 2 {
+					w.t.Errorf("while it drains: %+v, %v", drainingNode, err)
+				}
+				late <- w.assign("n", "c", 1)
+			}()
+			stopped := make(chan time.Duration)
+			go func() {
+				passed, err := waits(stop)
+				if err != nil {
+					w.t.Error(err)
+				}
+				stopped <- passed
+			}()
+			list = append(list, <-late...)
+			passed := <-stopped
+			if passed > 11*time.Second {
+				w.t.Errorf("it took %v", passed)
+			}
+			var kinds []task.Kind
+			for _, tk := range list {
+				kinds = append(kinds, w.final(tk).Kind)
+			}
+			want := []task.Kind{task.ReportFinished, task.ReportFinished, task.ReportReleased, task.ReportReleased, task.ReportReleased}
+			if !reflect.DeepEqual(kinds, want) {
+				w.t.Errorf("ended as %v, want %v", kinds, want)
+			}
+			if _, ok, err := w.Registry.Node(w.t.Context(), "n"); ok || err != nil {
+				w.t.Errorf("it is still registered: %v", err)
+			}
+			all := w.Statuses()
+			if last := all[len(all)-1]; last.Notice != events.NoticeLeft || last.Incarnation != first.Incarnation {
+				w.t.Errorf("the last word is %+v", last)
+			}
+		})
+	})
+	for name, soft := range map[string]time.Duration{"cuts short what does not end": 3 * time.Second, "at once with a soft time of 0": 0} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				n := w.node("n", func(c *node.Config) { c.DrainSoft = soft })
+				b := newBlocker()
+				node.Handle(n, "c", b.run)
+				stop := w.start(n)
+				list := w.assign("n", "c", 3)
+				for range list {
+					<-b.began
+				}
+				passed, err := waits(stop)
+				w.ok(err)
+				if passed < soft || passed > soft+time.Second {
+					w.t.Errorf("it took %v", passed)
+				}
+				for _, tk := range list {
+					if cause, r := <-b.ended, w.final(tk); !errors.Is(cause, node.ErrDraining) || r.Kind != task.ReportReleased {
+						w.t.Errorf("cause %v, reported as %s", cause, r.Kind)
+					}
+				}
+			})
+		})
+	}
+	t.Run("names handlers that do not return", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			n := w.node("n", func(c *node.Config) { c.DrainSoft = 0 })
+			b := newBlocker()
+			node.Handle(n, "stubborn", b.stubborn)
+			stop := w.start(n)
+			list := w.assign("n", "stubborn", 12)
+			for range list {
+				<-b.began
+			}
+			passed, err := waits(stop)
+			if err == nil || !strings.Contains(err.Error(), "12 still run: task-1 (stubborn)") || !strings.Contains(err.Error(), "and 2 more") {
+				w.t.Errorf("error %v", err)
+			}
+			if passed < 10*time.Second || passed > 11*time.Second {
+				w.t.Errorf("it took %v", passed)
+			}
+			if _, ok, err := w.Registry.Node(w.t.Context(), "n"); !ok || err != nil {
+				w.t.Errorf("it has left the registry: %v", err)
+			}
+			close(b.free)
+			synctest.Wait()
+			for _, tk := range list {
+				if slices.ContainsFunc(w.kinds(tk), task.Kind.Final) {
+					w.t.Fatalf("%s was reported as %v", tk.ID, w.kinds(tk))
+				}
+			}
+			for _, s := range w.Statuses() {
+				if s.Notice == events.NoticeLeft {
+					w.t.Error("it said goodbye")
+				}
+			}
+		})
+	})
+	t.Run("is bounded without Kafka", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			n := w.node("n", nil)
+			node.Handle(n, "c", noop)
+			stop := w.start(n)
+			w.Bus.Fail(func(ctx context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
+				if topic == events.TopicAssign {
+					return true, nil
+				}
+				<-ctx.Done()
+				return false, ctx.Err()
+			})
+			w.assign("n", "c", 3)
+			synctest.Wait()
+			passed, err := waits(stop)
+			if err == nil || !strings.Contains(err.Error(), "3 reports") || passed > 15*time.Second {
+				w.t.Errorf("after %v: %v", passed, err)
+			}
+		})
+	})
+}
+
+func TestReportsOutliveAFailingBus(t *testing.T) {
+	for name, written := range map[string]bool{"nothing is written": false, "the answers are lost": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				n := w.node("n", func(c *node.Config) { c.Capacity = 50 })
+				node.Handle(n, "c", noop)
+				w.start(n)
+				var tries atomic.Int64
+				w.Bus.Fail(func(_ context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
+					if topic != events.TopicStatus || tries.Add(1) > 5 {
+						return true, nil
+					}
+					return written, errors.New("broken pipe")
+				})
+				began := time.Now()
+				for _, tk := range w.assign("n", "c", 50) {
+					if r := w.final(tk); r.Kind != task.ReportFinished {
+						w.t.Fatalf("%s was reported as %s", tk.ID, r.Kind)
+					}
+				}
+				synctest.Wait()
+				if passed := time.Since(began); passed > 2*time.Second {
+					w.t.Errorf("it took %v", passed)
+				}
+			})
+		})
+	}
+}
+
+// TestC38_NoGoroutineIsLeftBehind: 100 times start, work and stop.
+func TestC38_NoGoroutineIsLeftBehind(t *testing.T) {
+	base := goleak.IgnoreCurrent()
+	for i := range 100 {
+		func() {
+			w := &world{nodetest.New(), t}
+			defer w.Close()
+			n := w.node("n", func(c *node.Config) { c.DrainSoft = 0 })
+			b := newBlocker()
+			node.Handle(n, "c", noop)
+			node.Handle(n, "block", b.run)
+			stop := w.start(n)
+			if i%2 == 0 {
+				w.final(w.assign("n", "c", 1)[0])
+				w.assign("n", "block", 3)
+				<-b.began
+			}
+			w.ok(stop())
+		}()
+	}
+	if err := goleak.Find(base); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestC42_OneRunEach: three nodes on one partition. A value that is none tells who decodes it.
+func TestC42_OneRunEach(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.Bus = bustest.Skalds(1)
+		var mu sync.Mutex
+		runs := map[string][]string{}
+		for i := range 3 {
+			id := fmt.Sprint("n", i)
+			n := w.node(id, func(c *node.Config) { c.Capacity = 400 })
+			node.Handle(n, "c", func(ctx context.Context, _ any) (any, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				tk := node.TaskFrom(ctx).ID
+				runs[tk] = append(runs[tk], id)
+				return nil, nil
+			})
+			w.start(n)
+		}
+		want := map[string][]string{}
+		for i := range 100 {
+			id := fmt.Sprint("n", i%3)
+			for _, tk := range w.assign(id, "c", 10) {
+				want[tk.ID] = []string{id}
+			}
+		}
+		w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, 0, []kafka.Record{{
+			Key: []byte("k"), Value: []byte("garbage"), Headers: []kafka.Header{{Key: events.HeaderNode, Value: []byte("n1")}},
+		}}))
+		w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, 0, []kafka.Record{{
+			Key: []byte("k"), Value: []byte("garbage"), Headers: []kafka.Header{
+				{Key: events.HeaderNode, Value: []byte("n1")}, {Key: events.HeaderIncarnation, Value: []byte("of old")},
+			},
+		}}))
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if !reflect.DeepEqual(runs, want) {
+			w.t.Errorf("%d tasks ran, want %d, each once and on its node", len(runs), len(want))
+		}
+		if got := len(w.Bus.Records(events.TopicQuarantine)); got != 1 {
+			w.t.Errorf("%d nodes decoded a value for one of them", got)
+		}
+	})
+}
+
+// TestC80_BadRecordIsSteppedOver: one bad record among 1,000.
+func TestC80_BadRecordIsSteppedOver(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", func(c *node.Config) { c.Capacity = 1000 })
+		var runs atomic.Int64
+		node.Handle(n, "c", func(context.Context, any) (any, error) { runs.Add(1); return nil, nil })
+		w.start(n)
+		at := events.Partition("n", 4)
+		for i := range 1000 {
+			if i == 500 {
+				w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, at, []kafka.Record{{Key: []byte("k"), Value: []byte(`{"version":1,"tasks":7}`)}}))
+				continue
+			}
+			w.assign("n", "c", 1)
+		}
+		for topic, value := range map[string]string{events.TopicControl: `nonsense`, events.TopicAssign: `{"version":2}`} {
+			w.ok(w.Bus.Publish(w.t.Context(), topic, at, []kafka.Record{{Key: []byte("k"), Value: []byte(value)}}))
+		}
+		synctest.Wait()
+		if runs.Load() != 999 {
+			w.t.Errorf("%d runs, want 999", runs.Load())
+		}
+		got := map[string]string{}
+		for _, r := range w.Bus.Records(events.TopicQuarantine) {
+			q, err := events.DecodeQuarantine(r.Value)
+			w.ok(err)
+			got[string(r.Key)] = q.Reason
+		}
+		for key, reason := range map[string]string{
+			fmt.Sprintf("task.assign/%d/500", at): "malformed", fmt.Sprintf("task.control/%d/0", at): "malformed",
+			fmt.Sprintf("task.assign/%d/1000", at): "unknown event version 2",
+		} {
+			if !strings.Contains(got[key], reason) {
+				w.t.Errorf("%s: quarantined for %q, want %q; all: %v", key, got[key], reason, got)
+			}
+		}
+	})
+}
+
+func TestQuarantineThatFailsHoldsNothingUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil)
+		node.Handle(n, "c", noop)
+		w.start(n)
+		w.Bus.Fail(func(ctx context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
+			if topic != events.TopicQuarantine {
+				return true, nil
+			}
+			<-ctx.Done()
+			return false, ctx.Err()
+		})
+		w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, events.Partition("n", 4), []kafka.Record{{Key: []byte("k"), Value: []byte("x")}}))
+		began := time.Now()
+		w.final(w.assign("n", "c", 1)[0])
+		if passed := time.Since(began); passed > 2*time.Second {
+			w.t.Errorf("the next task waited %v", passed)
+		}
+	})
+}

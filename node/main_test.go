@@ -1,0 +1,122 @@
+package node_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a cluster and what a test does with it; a failure of either ends the test.
+type world struct {
+	*nodetest.Cluster
+	t *testing.T
+}
+
+// bubble runs f with a cluster in which time passes only while everybody waits.
+func bubble(t *testing.T, f func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{nodetest.New(), t}
+		defer w.Close()
+		f(w)
+	})
+}
+
+func (w *world) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// node makes a node of the cluster that logs nothing.
+func (w *world) node(id string, change func(*node.Config), opts ...node.Option) *node.Node {
+	w.t.Helper()
+	cfg := nodetest.Config(id)
+	if change != nil {
+		change(&cfg)
+	}
+	opts = append(w.Options(), append([]node.Option{node.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))}, opts...)...)
+	n, err := node.New(cfg, opts...)
+	w.ok(err)
+	return n
+}
+
+func (w *world) start(n *node.Node) (stop func() error) {
+	w.t.Helper()
+	stop, err := w.Start(w.t.Context(), n)
+	w.ok(err)
+	return stop
+}
+
+// assign gives a node new tasks of a class.
+func (w *world) assign(nodeID, class string, n int) []events.AssignedTask {
+	w.t.Helper()
+	var list []events.AssignedTask
+	for range n {
+		t, err := w.Task(class, nil)
+		w.ok(err)
+		list = append(list, t)
+	}
+	w.ok(w.Assign(w.t.Context(), nodeID, list...))
+	return list
+}
+
+// final waits for the final report of a claim.
+func (w *world) final(t events.AssignedTask) task.Report {
+	w.t.Helper()
+	r, err := w.AwaitReport(w.t.Context(), t.ClaimID, func(r task.Report) bool { return r.Kind.Final() })
+	w.ok(err)
+	return r
+}
+
+// kinds are the kinds of a claim's reports so far.
+func (w *world) kinds(t events.AssignedTask) []task.Kind {
+	var list []task.Kind
+	for _, r := range w.Reports(t.ClaimID) {
+		list = append(list, r.Kind)
+	}
+	return list
+}
+
+// blocker is a handler that runs until it is let go or its context ends.
+type blocker struct {
+	began chan string // task ids
+	free  chan struct{}
+	ended chan error // causes
+}
+
+func newBlocker() *blocker {
+	return &blocker{began: make(chan string, 1000), free: make(chan struct{}), ended: make(chan error, 1000)}
+}
+
+func (b *blocker) run(ctx context.Context, _ any) (any, error) {
+	b.began <- node.TaskFrom(ctx).ID
+	select {
+	case <-b.free:
+		return "freed", nil
+	case <-ctx.Done():
+		b.ended <- context.Cause(ctx)
+		return nil, ctx.Err()
+	}
+}
+
+func (b *blocker) stubborn(ctx context.Context, _ any) (any, error) {
+	b.began <- node.TaskFrom(ctx).ID
+	<-b.free
+	return nil, context.Cause(ctx)
+}
+
+func noop(context.Context, any) (any, error) { return nil, nil }

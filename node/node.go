@@ -1,0 +1,96 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+// Node runs tasks. Make one with [New], give it handlers, then call [Node.Run] once.
+type Node struct {
+	cfg      Config
+	log      *slog.Logger
+	clock    clock.Clock
+	bus      bus      // without a Bus: made from cfg
+	registry Registry // nil: made from cfg
+	limits   limits
+
+	mu         sync.Mutex
+	ran        bool
+	handlers   map[string]Handler // by class
+	middleware []Middleware
+}
+
+// New makes a node. It connects to nothing. The error names every problem of the configuration, also those that [ConfigFromEnv] met.
+func New(cfg Config, opts ...Option) (*Node, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, handlers: map[string]Handler{}}
+	for _, opt := range opts {
+		opt(n)
+	}
+	if n.log == nil {
+		n.log = defaultLogger(&cfg)
+	}
+	n.log = n.log.With("node", cfg.ID)
+	return n, nil
+}
+
+// ID is the node's id.
+func (n *Node) ID() string { return n.cfg.ID }
+
+// Run registers the node and runs tasks until ctx ends. Then it drains: it takes no new work, gives back what is queued, lets what runs
+// end within DRAIN_SOFT, ends the contexts of what is left with the cause [ErrDraining], waits up to DRAIN_HARD for those handlers,
+// and leaves the registry.
+//
+// It returns nil after a clean drain. Handlers that did not return are named in the error; they run on, and their tasks go elsewhere
+// when the node's lease is over. Anything else that goes wrong on the way (Kafka or Redis down, topics missing, the id taken) is
+// logged and waited out. Run can be called once.
+func (n *Node) Run(ctx context.Context) error {
+	handlers, err := n.chain()
+	if err != nil {
+		return err
+	}
+	template := n.template(handlers)
+	if err := registry.Check(&template); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	b, reg, closeAll, err := n.connect()
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	for {
+		s := newSession(ctx, n, b, reg, handlers, template)
+		if err := s.run(ctx); !errors.Is(err, errAgain) {
+			return err
+		}
+	}
+}
+
+// template is what every heartbeat says.
+func (n *Node) template(handlers map[string]Handler) registry.Node {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // the address is for people only
+	}
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	return registry.Node{
+		ID: n.cfg.ID, Incarnation: newIncarnation(), Mode: string(n.cfg.Mode), State: registry.Online,
+		Classes: slices.Sorted(maps.Keys(handlers)), Labels: n.cfg.Labels, Capacity: n.cfg.Capacity, Prefetch: n.cfg.Prefetch,
+		Protocol: protocol, Address: host, Version: version,
+	}
+}

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// run is one handler that runs.
+type run struct {
+	claim   *claim
+	handler Handler
+	in      json.RawMessage
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+}
+
+// nextLocked takes the next queued claim to be run, if there is room and the session trusts itself. The caller runs it.
+func (s *session) nextLocked(now int64) *run {
+	if !s.checkLocked() {
+		return nil
+	}
+	c, in, ok := s.claims.next(now)
+	if !ok {
+		return nil
+	}
+	t := &Task{ID: c.task.ID, ClassName: c.task.ClassName, Attempt: c.task.Attempt, Priority: c.task.Priority, session: s, claim: c}
+	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, taskKey{}, t))
+	r := &run{claim: c, handler: s.handlers[c.task.ClassName], in: in, ctx: ctx, cancel: cancel}
+	s.runs[c] = r
+	return r
+}
+
+// startLocked starts queued claims while there is room.
+func (s *session) startLocked(now int64) {
+	for r := s.nextLocked(now); r != nil; r = s.nextLocked(now) {
+		go s.work(r)
+	}
+}
+
+// work runs one claim, and then the queued ones that get its place.
+func (s *session) work(r *run) {
+	for r != nil {
+		r = s.step(r)
+	}
+}
+
+// step runs one handler and gives the run that gets its place, if there is one.
+func (s *session) step(r *run) (next *run) {
+	var out json.RawMessage
+	var err error
+	returned := false
+	defer func() {
+		exit := false
+		if !returned {
+			if v := recover(); v != nil {
+				err = newPanicError(v)
+				s.log.Error("a handler panicked", "task", r.claim.task.ID, "class", r.claim.task.ClassName, "panic", fmt.Sprint(v))
+			} else {
+				err, exit = errGoexit, true
+			}
+		}
+		next = s.returned(r, out, err)
+		if exit && next != nil {
+			go s.work(next) // this goroutine is at its end
+		}
+	}()
+	out, err = r.handler(r.ctx, r.in)
+	returned = true
+	return nil
+}
+
+// returned notes how a handler ended, and takes the next run for its place.
+func (s *session) returned(r *run, out json.RawMessage, err error) *run {
+	e := s.judge(context.Cause(r.ctx), out, err)
+	r.cancel(nil)
+	s.mu.Lock()
+	delete(s.runs, r.claim)
+	if len(s.runs) == 0 {
+		signal(s.idle)
+	}
+	if s.phase == over {
+		s.mu.Unlock()
+		return nil
+	}
+	now := s.now()
+	s.claims.end(r.claim, e.kind, e.result, e.text, now)
+	next := s.nextLocked(now)
+	s.mu.Unlock()
+	signal(s.wake)
+	return next
+}
+
+// say passes a running task's progress on.
+func (s *session) say(c *claim, p task.Progress) {
+	s.mu.Lock()
+	if s.phase != over {
+		s.claims.say(c, p, s.clock.Boot())
+	}
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// outcome is what is reported of a run's end.
+type outcome struct {
+	kind   task.Kind
+	result json.RawMessage
+	text   string
+}
+
+// judge says what a handler's end means. One that ended well has finished, even if its context had ended.
+func (s *session) judge(cause error, out json.RawMessage, err error) outcome {
+	if err == nil {
+		if len(out) > s.cfg.ResultMaxBytes {
+			return outcome{kind: task.ReportFailed, text: fmt.Sprintf(
+				"the result has %d bytes, RESULT_MAX_BYTES is %d: store it elsewhere and return where it is", len(out), s.cfg.ResultMaxBytes)}
+		}
+		if len(out) == 0 || string(out) == "null" {
+			return outcome{kind: task.ReportFinished}
+		}
+		if !json.Valid(out) {
+			return outcome{kind: task.ReportFailed, text: "the result is not JSON"}
+		}
+		return outcome{kind: task.ReportFinished, result: out}
+	}
+	switch {
+	case errors.Is(cause, ErrCancelled):
+		return outcome{kind: task.ReportCancelled, text: endText(err)}
+	case errors.Is(cause, ErrDraining):
+		return outcome{kind: task.ReportReleased}
+	default:
+		return outcome{kind: task.ReportFailed, text: errorText(err)}
+	}
+}
+
+// endText is what is worth telling of the error that a handler returned because its context had ended.
+func endText(err error) string {
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrCancelled) {
+		return ""
+	}
+	return errorText(err)
+}

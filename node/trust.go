@@ -1,0 +1,182 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+// confirm notes a heartbeat, sent at this boot time, that the registry has answered.
+func (s *session) confirm(sent time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != over {
+		s.trusted.Store(int64(sent + s.cfg.LostAfter - s.cfg.StopMargin))
+	}
+}
+
+// trustLeft is how long the session may trust itself from now on; nothing if that is over.
+func (s *session) trustLeft() time.Duration {
+	return time.Duration(s.trusted.Load()) - s.clock.Boot()
+}
+
+// check says whether the session trusts itself. If not any more, all its work ends now.
+func (s *session) check() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.checkLocked()
+}
+
+func (s *session) checkLocked() bool {
+	if s.phase != live {
+		return false
+	}
+	if s.trustLeft() > 0 {
+		return true
+	}
+	s.loseLocked("no heartbeat was confirmed in time")
+	return false
+}
+
+// lose ends all work: the registry says that another incarnation has taken the place, or nothing confirms this one.
+func (s *session) lose(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == live {
+		s.loseLocked(why)
+	}
+}
+
+func (s *session) loseLocked(why string) {
+	s.phase = over
+	s.claims.queue = nil
+	for _, r := range s.runs {
+		r.cancel(ErrLeaseLost)
+	}
+	s.log.Error("lease lost: all work stops", "reason", why, "running", len(s.runs))
+	close(s.lost)
+}
+
+func (s *session) isLost() bool {
+	select {
+	case <-s.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// trustLoop ends the work when the trust ends. Timers stand still in suspend, so every start, report and heartbeat checks as well.
+func (s *session) trustLoop(stop <-chan struct{}) {
+	for s.check() && s.pause(stop, s.trustLeft()) {
+	}
+}
+
+// join registers the node: it tries until a heartbeat is confirmed, and reports false if ctx ended first. The readers must be made.
+func (s *session) join(ctx context.Context) bool {
+	said := ""
+	for {
+		sent := s.clock.Boot()
+		err := s.beat(ctx, s.beatTimeout())
+		switch {
+		case err == nil:
+			s.confirm(sent)
+			s.begin()
+			return true
+		case ctx.Err() != nil:
+			return false
+		case errors.Is(err, registry.ErrTaken):
+			said = s.sayOnce(said, "waiting for the node id: another incarnation holds it", err)
+		default:
+			said = s.sayOnce(said, "waiting for the registry", err)
+		}
+		if !s.pause(ctx.Done(), s.cfg.HeartbeatInterval) {
+			return false
+		}
+	}
+}
+
+func (s *session) sayOnce(said, what string, err error) string {
+	if said != what {
+		s.log.Warn(what, "error", err)
+	}
+	return what
+}
+
+// begin opens the session for work.
+func (s *session) begin() {
+	s.mu.Lock()
+	s.phase = live
+	s.notice = events.NoticeJoined
+	s.startLocked(s.now())
+	s.mu.Unlock()
+	signal(s.wake)
+	s.log.Info("registered", "incarnation", s.node.Incarnation, "partition", s.partition, "capacity", s.cfg.Capacity, "classes", s.node.Classes)
+}
+
+// beatLoop renews the registration every heartbeat interval.
+func (s *session) beatLoop(stop <-chan struct{}) {
+	failures := 0
+	next := s.clock.Boot() + s.cfg.HeartbeatInterval
+	for {
+		timer := s.clock.NewTimer(next - s.clock.Boot())
+		select {
+		case <-stop:
+			timer.Stop()
+			return
+		case <-s.beatNow:
+			timer.Stop()
+		case <-timer.C():
+		}
+		next = s.clock.Boot() + s.cfg.HeartbeatInterval
+		failures = s.beatRound(failures)
+	}
+}
+
+// beatRound sends one heartbeat, if the session trusts itself. It takes and gives the number of failures in a row.
+func (s *session) beatRound(failures int) int {
+	if !s.check() {
+		return failures
+	}
+	sent := s.clock.Boot()
+	err := s.beat(s.base, min(s.beatTimeout(), s.trustLeft()))
+	switch {
+	case err == nil:
+		s.confirm(sent)
+		if failures > 0 {
+			s.log.Info("the registry answers again", "missed", failures)
+		}
+		return 0
+	case errors.Is(err, registry.ErrTaken):
+		s.lose("another incarnation holds the node id")
+	case failures == 0:
+		s.log.Warn("a heartbeat was not confirmed", "error", err, "trust", s.trustLeft())
+	}
+	return failures + 1
+}
+
+// beatTimeout bounds one heartbeat: several fit into the time that the node trusts itself.
+func (s *session) beatTimeout() time.Duration {
+	return max(s.cfg.HeartbeatInterval, (s.cfg.LostAfter-s.cfg.StopMargin)/4)
+}
+
+// beat sends one heartbeat.
+func (s *session) beat(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	s.node.Counter++
+	n := s.node
+	n.CPU, n.Memory = s.usage.measure(s.clock.Boot())
+	s.mu.Lock()
+	c := s.claims
+	n.Running, n.Queued, n.Received, n.Finished = c.running, len(c.queue), c.received, c.finished
+	n.Tasks = c.held()
+	if c.draining {
+		n.State = registry.Draining
+	}
+	s.mu.Unlock()
+	return s.registry.Beat(ctx, &n) //nolint:wrapcheck // it names the node and the registry
+}
