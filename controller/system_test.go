@@ -1,0 +1,287 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/skalds-go/skalds/controller"
+	"github.com/skalds-go/skalds/controller/ingest"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/bustest"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/registry"
+	registrymemory "github.com/skalds-go/skalds/pkg/registry/memory"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/store/memory"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// These tests run the real controller and real nodes on seams in memory, inside a bubble of fake time.
+
+// system is a cluster in one process.
+type system struct {
+	t        *testing.T
+	bus      *bustest.Bus
+	store    *memory.Store
+	registry *registrymemory.Registry
+	clock    nodetest.Clock
+	log      *slog.Logger
+
+	mu   sync.Mutex
+	runs map[string]int // task id -> handlers started
+	wg   sync.WaitGroup
+}
+
+const partitions = 4
+
+// inBubble runs f on a fresh system; when f returns, everything it started must end.
+func inBubble(t *testing.T, f func(s *system)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		clock := nodetest.NewClock()
+		s := &system{t: t, bus: bustest.New(nil), store: memory.New(), registry: registrymemory.New(clock), clock: clock,
+			log: slog.New(slog.DiscardHandler), runs: make(map[string]int)}
+		f(s)
+		s.wg.Wait()
+	})
+}
+
+// deaf is a listener that nobody connects to.
+type deaf struct {
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (d *deaf) Accept() (net.Conn, error) { <-d.closed; return nil, net.ErrClosed }
+func (d *deaf) Close() error              { d.once.Do(func() { close(d.closed) }); return nil }
+func (d *deaf) Addr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000} }
+
+func controllerConfig(change ...func(*config.Controller)) config.Controller {
+	c := config.Controller{
+		Mode: config.ModeDispatcher, Host: "127.0.0.1", Port: 8000, TaskMaxBytes: 256 << 10, TaskRetention: 168 * time.Hour,
+		Kafka:              config.Kafka{TopicPartitions: partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
+		DispatcherInterval: 5 * time.Second, DispatcherStrategy: config.StrategyLeastTasks, AssignResendAfter: 2 * time.Second, LeaderLease: 2 * time.Second,
+		Liveness:             config.Liveness{HeartbeatInterval: time.Second, LostAfter: 8 * time.Second, StopMargin: time.Second},
+		MonitorSkaldInterval: time.Second, MonitorTaskInterval: 5 * time.Second,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// controller starts a controller; stop ends it cleanly.
+func (s *system) controller(change ...func(*config.Controller)) (stop func()) {
+	return s.controllerOn(s.store, change...)
+}
+
+func (s *system) controllerOn(st store.Store, change ...func(*config.Controller)) (stop func()) {
+	c := controller.New(controllerConfig(change...), controller.Deps{
+		Store: st, Registry: s.registry, Bus: s.bus, Clock: s.clock, Log: s.log, Version: "test",
+		Open: func(topic string, partition int, from kafka.Position) ingest.Reader { return s.bus.Reader(topic, partition, from) },
+	})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(done)
+		if err := c.Run(ctx, &deaf{closed: make(chan struct{})}); err != nil {
+			s.t.Errorf("controller: %v", err)
+		}
+	})
+	return func() { cancel(); <-done }
+}
+
+// cuttable is a node's way to the others, which a test can cut: to everything, as a machine that dies.
+type cuttable struct {
+	*bustest.Bus
+	registry *registrymemory.Registry
+	cut      atomic.Bool
+}
+
+var errCut = errors.New("cut off")
+
+func (c *cuttable) Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error {
+	if c.cut.Load() {
+		return errCut
+	}
+	return c.Bus.Publish(ctx, topic, partition, records)
+}
+
+func (c *cuttable) Beat(ctx context.Context, n *registry.Node) error {
+	if c.cut.Load() {
+		return errCut
+	}
+	return c.registry.Beat(ctx, n)
+}
+
+func (c *cuttable) Leave(ctx context.Context, id, incarnation string) error {
+	if c.cut.Load() {
+		return errCut
+	}
+	return c.registry.Leave(ctx, id, incarnation)
+}
+
+func (c *cuttable) Reader(topic string, partition int, from kafka.Position) node.Reader {
+	return &cutReader{c, c.Bus.Reader(topic, partition, from)}
+}
+
+type cutReader struct {
+	c *cuttable
+	*bustest.Reader
+}
+
+func (r *cutReader) Next(ctx context.Context) ([]kafka.Record, error) {
+	records, err := r.Reader.Next(ctx)
+	if err == nil && r.c.cut.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return records, err
+}
+
+// member is a node at work.
+type member struct {
+	cut  func() // cuts it off from everything
+	stop func() // drains it
+}
+
+// node starts a node that knows the classes work (ends at once) and wait (ends with its context or after an hour).
+func (s *system) node(id string, change ...func(*node.Config)) member {
+	cfg := nodetest.Config(id)
+	for _, f := range change {
+		f(&cfg)
+	}
+	c := &cuttable{Bus: s.bus, registry: s.registry}
+	n, err := node.New(cfg, node.WithBus[node.Reader](c), node.WithRegistry(c), node.WithClock(s.clock), node.WithLogger(s.log))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	node.Handle(n, "work", func(ctx context.Context, _ json.RawMessage) (string, error) {
+		s.ran(ctx)
+		return id, nil
+	})
+	node.Handle(n, "wait", func(ctx context.Context, _ json.RawMessage) (string, error) {
+		s.ran(ctx)
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-time.After(time.Hour):
+			return id, nil
+		}
+	})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(done)
+		if err := n.Run(ctx); err != nil && !c.cut.Load() {
+			s.t.Errorf("node %s: %v", id, err)
+		}
+	})
+	return member{cut: func() { c.cut.Store(true) }, stop: func() { cancel(); <-done }}
+}
+
+func (s *system) ran(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[node.TaskFrom(ctx).ID]++
+}
+
+// submit stores tasks and tells the leader, as a controller that does not lead does.
+func (s *system) submit(class string, n int, prefix string) []string {
+	s.t.Helper()
+	ids := make([]string, n)
+	for from := 0; from < n; from += store.MaxBatch {
+		var page []task.Task
+		for i := from; i < min(n, from+store.MaxBatch); i++ {
+			ids[i] = fmt.Sprintf("%s-%05d", prefix, i)
+			page = append(page, task.Task{ID: ids[i], ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
+				CreateDateTime: s.clock.Now().UnixMilli()})
+		}
+		if _, err := s.store.Create(s.t.Context(), page); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.notice()
+	return ids
+}
+
+func (s *system) notice() {
+	s.t.Helper()
+	values, err := events.EncodeStatus(events.Status{Notice: events.NoticeSubmitted}, events.DefaultMaxBytes)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.bus.Publish(s.t.Context(), events.TopicStatus, 0, []kafka.Record{{Key: values[0].Key, Value: values[0].Value}}); err != nil &&
+		!errors.Is(err, kafka.ErrUnknownTopic) {
+		s.t.Fatal(err)
+	}
+}
+
+// within lets up to d of fake time pass until the condition holds, and says how much it was.
+func (s *system) within(d time.Duration, what string, holds func() bool) time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	for time.Since(began) <= d {
+		synctest.Wait()
+		if holds() {
+			return time.Since(began)
+		}
+		time.Sleep(5 * time.Millisecond) // of the bubble's time
+	}
+	s.t.Fatalf("not within %s: %s; tasks: %v", d, what, s.counts())
+	return 0
+}
+
+func (s *system) counts() map[task.Status]int64 {
+	c, err := s.store.Counts(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+func (s *system) all(status task.Status, n int) func() bool {
+	return func() bool { return s.counts()[status] == int64(n) }
+}
+
+func (s *system) get(id string) task.Task {
+	s.t.Helper()
+	list, err := s.store.Get(s.t.Context(), []string{id})
+	if err != nil || len(list) != 1 {
+		s.t.Fatal(list, err)
+	}
+	return list[0]
+}
+
+// joined waits until n nodes are registered.
+func (s *system) joined(n int) {
+	s.t.Helper()
+	s.within(10*time.Second, fmt.Sprint(n, " nodes"), func() bool {
+		snap, err := s.registry.Snapshot(s.t.Context())
+		return err == nil && len(snap.Nodes) == n
+	})
+}
+
+// once checks that each task was run exactly once.
+func (s *system) once(ids []string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if s.runs[id] != 1 {
+			s.t.Errorf("task %s ran %d times", id, s.runs[id])
+		}
+	}
+}
