@@ -31,7 +31,6 @@ func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
 		r.sent.put(n, digest)
 		return nil
 	}
-	r.sent.forget(n.ID)
 	doing := "heartbeat of node " + n.ID
 	switch {
 	case err != nil:
@@ -92,8 +91,8 @@ func (r *Registry) Leave(ctx context.Context, id, incarnation string) error {
 // maxSent bounds sentLists; one process has few nodes, except in tests at scale.
 const maxSent = 10_000
 
-// sentLists remembers which task list of which node the server confirmed last. It only saves the sending of an unchanged list: the
-// script compares with what it has.
+// sentLists remembers which task list of which node the server confirmed last. It only saves the sending of an unchanged list, and may
+// be wrong after a call that failed or a server that lost something: the script compares with what it has.
 type sentLists struct {
 	mu   sync.Mutex
 	list map[string]sentList // by node id

@@ -17,6 +17,15 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
+// encode is for values of texts and integers, which always have a JSON form.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", v, err))
+	}
+	return b
+}
+
 // fields are those of the hash that are read, in the order in which decoder.node takes them.
 var fields = []string{
 	"incarnation", "counter", "mode", "state", "classes", "labels", "capacity", "prefetch", "running", "queued", "received",
@@ -29,8 +38,7 @@ const maxReadBytes = 8 * registry.MaxNodeBytes
 
 // appendNode appends names and values of the hash's fields, without those that beat.lua sets itself (incarnation, counter, list, tasks).
 func appendNode(to []any, n *registry.Node) []any {
-	classes, _ := json.Marshal(n.Classes) // strings always encode
-	labels, _ := json.Marshal(n.Labels)
+	classes, labels := encode(n.Classes), encode(n.Labels)
 	return append(to,
 		"mode", n.Mode, "state", string(n.State), "classes", classes, "labels", labels,
 		"capacity", number(n.Capacity), "prefetch", number(n.Prefetch), "running", number(n.Running), "queued", number(n.Queued),
@@ -66,6 +74,10 @@ type decoder struct {
 	err    error
 }
 
+func newDecoder() *decoder {
+	return &decoder{classes: make(map[string][]string), labels: make(map[string]map[string]string)}
+}
+
 // node reports false if there is no such hash. tasks is the length of the node's task list. A field that is missing has its zero
 // value, except incarnation and counter, which make it a node.
 func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, found bool, err error) {
@@ -78,7 +90,7 @@ func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, 
 	}
 	n = registry.Node{
 		ID: id, Incarnation: d.text(), Counter: d.integer(), Mode: d.text(), State: registry.State(d.text()),
-		Classes: slices.Clone(decodeJSON(d, &d.classes)), Labels: maps.Clone(decodeJSON(d, &d.labels)),
+		Classes: slices.Clone(decodeJSON(d, d.classes)), Labels: maps.Clone(decodeJSON(d, d.labels)),
 		Capacity: int(d.integer()), Prefetch: int(d.integer()), Running: int(d.integer()), Queued: int(d.integer()),
 		Received: d.integer(), Finished: d.integer(), Partition: int(d.integer()), Protocol: int(d.integer()),
 		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(),
@@ -137,23 +149,20 @@ func (d *decoder) float() float64 {
 }
 
 // decodeJSON takes the next value, which is JSON. The caller copies what it gets.
-func decodeJSON[T any](d *decoder, known *map[string]T) T {
+func decodeJSON[T any](d *decoder, known map[string]T) T {
 	var v T
 	s := d.text()
 	if s == "" {
 		return v
 	}
-	if v, ok := (*known)[s]; ok {
+	if v, ok := known[s]; ok {
 		return v
 	}
 	if err := json.Unmarshal([]byte(s), &v); err != nil {
 		d.fail(fmt.Sprintf("holds %.40q: %v", s, err))
 		return v
 	}
-	if *known == nil {
-		*known = make(map[string]T)
-	}
-	(*known)[s] = v
+	known[s] = v
 	return v
 }
 
@@ -166,8 +175,7 @@ type held struct {
 
 func appendTasks(to []any, tasks []registry.HeldTask) []any {
 	for _, t := range tasks {
-		value, _ := json.Marshal(held{t.Attempt, t.ClaimID, t.State}) // always encodes
-		to = append(to, t.ID, value)
+		to = append(to, t.ID, encode(held{t.Attempt, t.ClaimID, t.State}))
 	}
 	return to
 }

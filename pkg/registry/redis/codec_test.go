@@ -35,7 +35,7 @@ func values(n *registry.Node) []string {
 }
 
 func decodeNode(id string, values []string) (n registry.Node, tasks int, found bool, err error) {
-	return new(decoder).node(id, values)
+	return newDecoder().node(id, values)
 }
 
 func TestNodeReadsBack(t *testing.T) {
@@ -84,7 +84,7 @@ func TestDecodeNode(t *testing.T) {
 // Nodes with the same classes and labels are decoded once and share nothing.
 func TestDecoderSharesNothing(t *testing.T) {
 	t.Parallel()
-	var d decoder
+	d := newDecoder()
 	want := registry.Node{}
 	for i := range 3 {
 		n, _, _, err := d.node("n1", values(registrytest.Example("n1", "i", 1)))

@@ -33,7 +33,7 @@ func TestIntegrationS13_RegistryOnRedis(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registrytest.Server {
 		s := services.StartRedis(t)
 		return registrytest.Server{
-			Registry: open(t, Config{Addrs: []string{s.Addr()}, Timeout: 10 * time.Second}),
+			Registry: open(t, Config{Addrs: []string{s.Addr()}}),
 			Restart: func() {
 				s.Stop(t)
 				s.Start(t)
@@ -63,7 +63,7 @@ func TestIntegrationCluster(t *testing.T) {
 	if err != nil {
 		t.Fatalf("redis-cli --cluster create: %v\n%s", err, out)
 	}
-	cfg := Config{Addrs: addrs[:1], Cluster: true, Timeout: 10 * time.Second}
+	cfg := Config{Addrs: addrs[:1], Cluster: true}
 	r := open(t, cfg)
 	// everyShardAnswers waits until nodes in all slots' shards can beat and be read.
 	everyShardAnswers := func() {
@@ -131,7 +131,7 @@ func TestIntegrationCluster(t *testing.T) {
 // C82 and S13: 10,000 nodes; the keys all have a time to live.
 func TestIntegrationC82_TenThousandNodes(t *testing.T) {
 	s := services.StartRedis(t)
-	r := open(t, Config{Addrs: []string{s.Addr()}, Timeout: 10 * time.Second})
+	r := open(t, Config{Addrs: []string{s.Addr()}})
 	const nodes = 10_000
 	fill(t, r, nodes)
 	snapshot, err := r.Snapshot(t.Context())
@@ -209,7 +209,7 @@ func fill(t testing.TB, r *Registry, nodes int) {
 
 func openBenchmark(b *testing.B) *Registry {
 	b.Helper()
-	r, err := Open(Config{Addrs: []string{services.StartRedis(b).Addr()}, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	r, err := Open(Config{Addrs: []string{services.StartRedis(b).Addr()}, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -94,7 +94,7 @@ type libraryLog struct{}
 
 func (libraryLog) Printf(ctx context.Context, format string, v ...any) {
 	if slog.Default().Enabled(ctx, slog.LevelDebug) {
-		slog.DebugContext(ctx, fmt.Sprintf(format, v...))
+		slog.DebugContext(ctx, "redis client", "says", fmt.Sprintf(format, v...))
 	}
 }
 

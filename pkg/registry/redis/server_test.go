@@ -82,6 +82,10 @@ func open(t *testing.T, cfg Config) *Registry {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Timeout == 0 { // tests share the machine, and wait for no time-out unless they are about it
+		cfg.Timeout = time.Minute
+	}
+	cfg.DialTimeout = cfg.Timeout
 	r, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +157,7 @@ func TestRegistry(t *testing.T) {
 			registrytest.Run(t, func(t *testing.T) registrytest.Server {
 				f := startFake(t)
 				return registrytest.Server{
-					Registry: open(t, Config{Addrs: []string{f.Addr()}, Cluster: cluster, Timeout: 10 * time.Second}),
+					Registry: open(t, Config{Addrs: []string{f.Addr()}, Cluster: cluster}),
 					Advance:  f.FastForward,
 					Restart:  f.restart,
 					Empty:    f.FlushAll,

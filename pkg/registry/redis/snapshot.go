@@ -51,7 +51,7 @@ func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
 	}
 	nodes := make([]registry.Node, 0, len(ids))
 	var foreign []string
-	var decode decoder
+	decode := newDecoder()
 	for ids := range slices.Chunk(ids, chunk) {
 		cmds := make([]*goredis.StringSliceCmd, len(ids))
 		err := r.read(ctx, &run, func(p goredis.Pipeliner) {
@@ -101,7 +101,7 @@ func (r *Registry) read(ctx context.Context, run *runID, fill func(p goredis.Pip
 	if err != nil { // the first command's that failed
 		for _, cmd := range cmds {
 			if err := cmd.Err(); err != nil && !goredis.HasErrorPrefix(err, wrongType) {
-				return err //nolint:wrapcheck // failure wraps it
+				return err
 			}
 		}
 		if !goredis.HasErrorPrefix(err, wrongType) {
@@ -188,8 +188,7 @@ func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, er
 	if err != nil {
 		return registry.Node{}, false, r.failure(doing, err)
 	}
-	var decode decoder
-	n, length, found, err := decode.node(id, hash.Val())
+	n, length, found, err := newDecoder().node(id, hash.Val())
 	if err != nil {
 		return registry.Node{}, false, fmt.Errorf("%s at redis %s: key %s: %w", doing, r.where, nodeKey(id), err)
 	}
