@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -31,6 +32,9 @@ type cluster struct {
 func (c *Client) metadata(ctx context.Context, topics ...string) (cluster, error) {
 	names := append([]string{}, topics...) // nil would mean all topics
 	response, err := c.callAny(ctx, &metadata.Request{TopicNames: names})
+	if errors.Is(err, io.ErrUnexpectedEOF) && c.sasl == nil {
+		err = fmt.Errorf("%w (a port that wants SASL hangs up like this)", err)
+	}
 	if err != nil {
 		return cluster{}, fmt.Errorf("read the cluster's metadata: %w", err)
 	}

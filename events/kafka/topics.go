@@ -29,7 +29,7 @@ type TopicSpec struct {
 	Config map[string]string
 }
 
-// Ensure creates the topics that are missing and returns when each of their partitions has a leader. It leaves a topic
+// Ensure creates the topics that are missing and returns when the leader of each of their partitions serves it. It leaves a topic
 // that exists as it is; one with fewer partitions than asked for is an error that says so, and more are fine. All
 // that is wrong comes in one error.
 func (c *Client) Ensure(ctx context.Context, topics []TopicSpec) error {
@@ -58,6 +58,9 @@ func (c *Client) Ensure(ctx context.Context, topics []TopicSpec) error {
 		pending, err := c.ensureOnce(ctx, state, topics)
 		if err != nil {
 			return fmt.Errorf("create topics: %w", err)
+		}
+		if pending == nil {
+			pending = c.serving(ctx, topics)
 		}
 		if pending == nil {
 			return nil
@@ -129,6 +132,21 @@ func tooFewPartitions(t TopicSpec, has int) error {
 func tooFewBrokers(t TopicSpec, brokers int) error {
 	return fmt.Errorf("topic %q: replication factor %d needs as many brokers, the cluster has %d: ask for at most %d, or start more brokers",
 		t.Name, t.Replication, brokers, brokers)
+}
+
+// serving asks the leaders themselves: one that the metadata names may not know of it yet, and would refuse the first
+// record with an error that leaves its outcome unknown.
+func (c *Client) serving(ctx context.Context, topics []TopicSpec) error {
+	for _, t := range topics {
+		partitions := make([]int, t.Partitions)
+		for i := range partitions {
+			partitions[i] = i
+		}
+		if _, err := c.offsets(ctx, t.Name, partitions); err != nil {
+			return fmt.Errorf("topic %q: %w", t.Name, err)
+		}
+	}
+	return nil
 }
 
 func (s cluster) withoutLeader(topic string, partitions []metadata.ResponsePartition) error {

@@ -111,6 +111,19 @@ func TestEnsureGoesOnAfterPassingErrors(t *testing.T) {
 	}
 }
 
+// TestEnsureWaitsForTheLeaders: a real broker may name itself as the leader in its metadata a moment before it is one.
+func TestEnsureWaitsForTheLeaders(t *testing.T) {
+	t.Parallel()
+	cluster := newCluster(t)
+	asked := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.NotLeaderForPartition, Count: 3})
+	if err := connect(t, cluster).Ensure(within(t, 10*time.Second), []kafka.TopicSpec{{Name: "new", Partitions: 2, Replication: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked.Hits(); n != 3 {
+		t.Errorf("returned after %d refusals of 3", n)
+	}
+}
+
 func TestEnsureAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t, kfake.NumBrokers(3))
