@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -169,18 +170,15 @@ func (c *Controller) ensureTopics(ctx context.Context) {
 }
 
 func (c *Controller) topicSpecs() []kafka.TopicSpec {
-	var specs []kafka.TopicSpec
-	for _, t := range events.Topics() {
+	topics := events.Topics()
+	specs := make([]kafka.TopicSpec, 0, len(topics))
+	for _, t := range topics {
 		spec := kafka.TopicSpec{Name: t.Name, Partitions: c.cfg.TopicPartitions, Replication: c.cfg.ReplicationFactor, Config: map[string]string{}}
 		if t.Single {
 			spec.Partitions = 1
 		}
-		for k, v := range t.Config {
-			spec.Config[k] = v
-		}
-		for k, v := range c.deps.TopicConfig {
-			spec.Config[k] = v
-		}
+		maps.Copy(spec.Config, t.Config)
+		maps.Copy(spec.Config, c.deps.TopicConfig)
 		specs = append(specs, spec)
 	}
 	return specs

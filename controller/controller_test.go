@@ -19,7 +19,7 @@ func TestS1_OneLiveNodeGetsItsTaskWithinASecond(t *testing.T) {
 		stop := s.controller()
 		n := s.node("n1")
 		s.joined(1)
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		id := s.submit("work", 1, "t")[0]
 		s.within(time.Second, "the task is finished", s.all(task.Finished, 1))
 		if got := s.get(id); got.Executor != "n1" || got.Attempt != 1 || string(got.Result) != `"n1"` || got.StartDateTime == 0 || got.FinishDateTime == 0 {
@@ -35,7 +35,7 @@ func TestATaskWaitsForItsNodeAndStartsWhenItJoins(t *testing.T) {
 	inBubble(t, func(s *system) {
 		stop := s.controller()
 		s.submit("work", 3, "t")
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		n := s.node("n1")
 		s.within(time.Second, "the tasks are finished", s.all(task.Finished, 3))
 		n.stop()
@@ -65,7 +65,7 @@ func TestS7_ANodeNeverHasMoreThanItsCapacity(t *testing.T) {
 		s.joined(1)
 		s.submit("wait", 20, "t")
 		for range 30 {
-			time.Sleep(time.Second)
+			pass(time.Second)
 			if c := s.counts(); c[task.Running]+c[task.Assigning] > 5 {
 				t.Fatalf("%v on a node of capacity 5", c)
 			}
@@ -74,7 +74,7 @@ func TestS7_ANodeNeverHasMoreThanItsCapacity(t *testing.T) {
 			t.Errorf("%v, want 5 running and the rest waiting: long tasks are not queued at a node", c)
 		}
 		n.cut() // its hour-long handlers end with its trust
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		n.stop()
 		stop()
 	})
@@ -127,7 +127,7 @@ func TestTheWorkOfADeadNodeRunsElsewhere(t *testing.T) {
 		}
 		n1.stop()
 		n2.cut()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		n2.stop()
 		stop()
 	})
@@ -140,7 +140,7 @@ func TestC65_ADeadNodeGetsNothingAfterItsTimeout(t *testing.T) {
 		dead, n2, n3 := s.node("dead"), s.node("n2"), s.node("n3")
 		s.joined(3)
 		dead.cut()
-		time.Sleep(4 * time.Second) // three heartbeats are missing
+		pass(4 * time.Second) // three heartbeats are missing
 		before := s.eventsFor("dead")
 		s.submit("work", 300, "t")
 		s.within(5*time.Second, "all finished", s.all(task.Finished, 300))
@@ -174,7 +174,7 @@ func TestS8_NoAssignmentIsLostWhileANodeRestarts50Times(t *testing.T) {
 		for i := range 50 {
 			n := s.node("restarts")
 			total += len(s.submit("work", 40, fmt.Sprint("r", i)))
-			time.Sleep(time.Duration(i*13%90) * time.Millisecond)
+			pass(time.Duration(i*13%90) * time.Millisecond)
 			n.stop()
 		}
 		s.within(30*time.Second, "all finished", s.all(task.Finished, total))
@@ -191,9 +191,9 @@ func TestS8_NoAssignmentIsLostWhenANodeDiesOverAndOver(t *testing.T) {
 		for i := range 10 {
 			n := s.node(fmt.Sprint("n", i))
 			total += len(s.submit("work", 200, fmt.Sprint("r", i)))
-			time.Sleep(time.Duration(i*7%23) * time.Millisecond)
+			pass(time.Duration(i*7%23) * time.Millisecond)
 			n.cut()
-			s.wg.Go(func() { time.Sleep(10 * time.Second); n.stop() })
+			s.wg.Go(func() { pass(10 * time.Second); n.stop() })
 		}
 		last := s.node("last")
 		s.within(time.Minute, "all finished", s.all(task.Finished, total))
@@ -220,7 +220,7 @@ func TestADrainedNodesTasksStartElsewhereAtOnce(t *testing.T) {
 			})
 		})
 		n2.cut()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		n2.stop()
 		stop()
 	})
@@ -254,7 +254,7 @@ func TestAnotherControllerTakesOver(t *testing.T) {
 		one := s.controller()
 		n := s.node("n1")
 		s.joined(1)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		// The one that dies is a controller whose store has gone away for it alone.
 		gone := &leaving{Store: s.store}
 		one()
@@ -279,7 +279,7 @@ func TestAMonitorGivesWayToADispatcher(t *testing.T) {
 		n := s.node("n1")
 		s.joined(1)
 		s.submit("work", 5, "t")
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if got := s.counts()[task.Created]; got != 5 {
 			t.Fatalf("%d tasks wait, want all: nobody dispatches", got)
 		}
@@ -301,19 +301,19 @@ func TestRedisAwayForAWhileMovesNothing(t *testing.T) {
 		id := s.submit("wait", 1, "t")[0]
 		s.within(time.Second, "it runs", s.all(task.Running, 1))
 		s.registry.SetDown(true)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		s.registry.SetDown(false)
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		if got := s.get(id); got.LifecycleStatus != task.Running || got.Attempt != 1 {
 			t.Errorf("%+v", got)
 		}
 		s.registry.Empty() // and emptied
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		if got := s.get(id); got.LifecycleStatus != task.Running || got.Attempt != 1 {
 			t.Errorf("%+v", got)
 		}
 		n.cut()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		n.stop()
 		stop()
 	})
@@ -328,7 +328,7 @@ func TestSettingsReachTheLeaderFromAnyController(t *testing.T) {
 		if err := s.store.SaveDispatcher(t.Context(), store.Dispatcher{Strategy: "ROUND_ROBIN"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		for i := range 20 { // one at a time: LEAST_TASKS would take turns as well, by load; ROUND_ROBIN counts
 			s.submit("work", 1, fmt.Sprint("t", i))
 			s.within(time.Second, "finished", s.all(task.Finished, i+1))

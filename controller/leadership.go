@@ -77,7 +77,7 @@ func newLeadership(c *Controller, lease *leader.Lease) *leadership {
 		Strategy:     placement.Strategy(c.cfg.DispatcherStrategy),
 		ID:           c.id[:8] + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: c.cfg.TaskMaxBytes,
-		Seed:         rand.Uint64(), //nolint:gosec // it spreads load, it keeps no secret
+		Seed:         rand.Uint64(),
 	}, c.deps.Store, l.fleet, c.transport, lease, c.deps.Clock, c.dispatch, c.deps.Log)
 	return l
 }

@@ -41,11 +41,11 @@ func (n *notifier) send(ctx context.Context) error {
 	defer cancel()
 	values, err := events.EncodeStatus(events.Status{At: n.c.deps.Clock.Now().UnixMilli(), Notice: events.NoticeSubmitted}, n.c.cfg.EventMaxBytes)
 	if err != nil {
-		return err //nolint:wrapcheck // events names the topic
+		return err
 	}
 	for _, v := range values {
 		if err := n.c.deps.Bus.Publish(ctx, events.TopicStatus, 0, []kafka.Record{{Key: v.Key, Value: v.Value}}); err != nil {
-			return err //nolint:wrapcheck // the bus names the topic
+			return err
 		}
 	}
 	return nil

@@ -90,7 +90,9 @@ func (s *system) controller(change ...func(*config.Controller)) (stop func()) {
 func (s *system) controllerOn(st store.Store, change ...func(*config.Controller)) (stop func()) {
 	c := controller.New(controllerConfig(change...), controller.Deps{
 		Store: st, Registry: s.registry, Bus: s.bus, Clock: s.clock, Log: s.log, Version: "test",
-		Open: func(topic string, partition int, from kafka.Position) ingest.Reader { return s.bus.Reader(topic, partition, from) },
+		Open: func(topic string, partition int, from kafka.Position) ingest.Reader {
+			return s.bus.Reader(topic, partition, from)
+		},
 	})
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
@@ -238,7 +240,7 @@ func (s *system) within(d time.Duration, what string, holds func() bool) time.Du
 		if holds() {
 			return time.Since(began)
 		}
-		time.Sleep(5 * time.Millisecond) // of the bubble's time
+		pass(5 * time.Millisecond)
 	}
 	s.t.Fatalf("not within %s: %s; tasks: %v", d, what, s.counts())
 	return 0
@@ -285,3 +287,6 @@ func (s *system) once(ids []string) {
 		}
 	}
 }
+
+// pass lets d of the bubble's time pass.
+func pass(d time.Duration) { <-time.After(d) }

@@ -116,11 +116,9 @@ func (s *Service) Run(ctx context.Context) {
 	starts := maps.Clone(s.progress.done)
 	s.progress.mu.Unlock()
 	for partition, from := range starts {
-		readers.Add(1)
-		go func() {
-			defer readers.Done()
+		readers.Go(func() {
 			s.read(ctx, partition, from, in)
-		}()
+		})
 	}
 	defer readers.Wait()
 	s.loop(ctx, in)

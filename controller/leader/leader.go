@@ -13,6 +13,7 @@ package leader
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,7 +138,7 @@ func (l *Leader) round(ctx context.Context) error {
 	next := store.Leader{Holder: l.cfg.ID, Address: l.cfg.Address, Mode: l.cfg.Mode, Term: l.seen.Term + 1, Counter: l.seen.Counter + 1}
 	ok, err := l.store.SwapLeader(ctx, l.seen, next)
 	if err != nil || !ok {
-		return err //nolint:wrapcheck // the store names itself
+		return err
 	}
 	l.note(next)
 	lease := &Lease{clock: l.clock, term: next.Term, until: sent + l.trust()}
@@ -165,7 +166,7 @@ func (l *Leader) reread(ctx context.Context, lease *Lease, cause error) error {
 func (l *Leader) look(ctx context.Context) error {
 	doc, err := l.store.Leader(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // the store names itself
+		return err
 	}
 	l.note(doc)
 	return nil
@@ -183,10 +184,8 @@ func (l *Leader) free() bool {
 	if l.seen.Holder == "" || l.seen.Holder == l.cfg.ID {
 		return true
 	}
-	for _, mode := range l.cfg.Over {
-		if l.seen.Mode == mode {
-			return true
-		}
+	if slices.Contains(l.cfg.Over, l.seen.Mode) {
+		return true
 	}
 	return l.clock.Boot()-l.seenAt > l.cfg.Lease
 }
@@ -210,5 +209,5 @@ func (l *Leader) Release(ctx context.Context) error {
 	l.lease = nil
 	l.mu.Unlock()
 	_, err := l.store.SwapLeader(ctx, l.seen, store.Leader{Term: l.seen.Term, Counter: l.seen.Counter + 1})
-	return err //nolint:wrapcheck // the store names itself
+	return err
 }

@@ -1,5 +1,7 @@
 package placement
 
+import "slices"
+
 // round is one call of Place.
 type round struct {
 	placer   *Placer
@@ -50,11 +52,8 @@ func (r *round) pool(class string) *pool {
 	}
 	p := &pool{}
 	for i := range r.nodes {
-		for _, c := range r.nodes[i].Classes {
-			if c == class {
-				p.slots = append(p.slots, i)
-				break
-			}
+		if slices.Contains(r.nodes[i].Classes, class) {
+			p.slots = append(p.slots, i)
 		}
 	}
 	p.size = len(p.slots)

@@ -156,5 +156,5 @@ func all(n int, f func(int) error) error {
 	for i := range n {
 		g.Go(func() error { return f(i) })
 	}
-	return g.Wait() //nolint:wrapcheck // f wraps
+	return g.Wait()
 }
