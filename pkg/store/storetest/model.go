@@ -215,7 +215,7 @@ func (m *model) compare(r *rapid.T) {
 	newest := func(a, b *task.Task) int {
 		return cmp.Or(cmp.Compare(b.CreateDateTime, a.CreateDateTime), cmp.Compare(b.ID, a.ID))
 	}
-	limit := rapid.IntRange(1, 9).Draw(r, "limit")
+	limit := rapid.IntRange(3, 9).Draw(r, "limit")
 	m.sameList(r, "pending", drain(m.t, m.s, limit), m.sorted(urgent, func(t *task.Task) bool {
 		return t.LifecycleStatus == task.Created && t.Mode == task.ModePassive
 	}))

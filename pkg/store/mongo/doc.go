@@ -1,0 +1,28 @@
+// Package mongo is the store in MongoDB: the tasks in the collection `tasks` of the given database, beside them the collections `leader`,
+// `positions` and `settings`.
+//
+// It asks little of the server, so that compatible ones (Amazon DocumentDB, Azure) serve too: no transaction, no change stream, no update
+// pipeline; only single documents that are compared and set, in unordered bulk writes. Writes wait for the majority, reads are of what
+// the majority has, from the primary, whatever the URI says; each call ends within store.OpTimeout. Whether the driver repeats a write
+// whose reply got lost is up to the URI (retryWrites); every write may be repeated without harm.
+//
+// Other programs write into the collection, too. Invariants:
+//
+//   - A document of the Python Skalds, or one that a script made with only its fields, is a task like any other: null and missing are the
+//     same, whole numbers may be of any numeric type, fields that are not ours stay as they are.
+//   - A document that waits and cannot be read, or can never run, is marked Failed with the reason, compare-and-set, and stops nothing.
+//   - JSON goes in and comes out as it was (see json.go).
+//
+// # Indexes, and what they serve
+//
+//	id (unique)                                     Get, Apply, Purge, Create's look at what exists, List by a prefix
+//	idempotencyKey (unique, sparse)                 Create's look at what exists
+//	lifecycleStatus, mode, priority desc,           Pending, in its order; the search for bad documents; Active and Counts by its
+//	  createDateTime, id                            first field
+//	lifecycleStatus, updateDateTime                 Expire
+//	desired (sparse)                                Wishes
+//	executor, lifecycleStatus                       List of one executor
+//	createDateTime desc, id desc                    List in its order; filters without an index pass over what does not match
+//
+// There is none by claimId: who won a claim is read back by id.
+package mongo

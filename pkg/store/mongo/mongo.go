@@ -1,0 +1,85 @@
+package mongo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/skalds-go/skalds/pkg/store"
+)
+
+// Store is the store in one MongoDB database. It is safe for concurrent use.
+type Store struct {
+	client *mongo.Client
+
+	tasks, leader, positions, settings *mongo.Collection
+
+	sweep sweeper
+
+	close    sync.Once
+	closeErr error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the server that the URI names, and makes the indexes that are missing. An index on a large collection may take
+// minutes the first time: indexTimeout bounds it, and ctx. The error is store.ErrUnavailable if the server does not answer within
+// store.OpTimeout.
+func Open(ctx context.Context, uri, database string) (*Store, error) {
+	if database == "" {
+		return nil, fmt.Errorf("mongodb: the name of the database is empty: set DB_NAME")
+	}
+	majority := options.Client().ApplyURI(uri).SetAppName("skalds").SetTimeout(store.OpTimeout).
+		SetWriteConcern(writeconcern.Majority()).SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary())
+	client, err := mongo.Connect(majority)
+	if err != nil {
+		return nil, fmt.Errorf("mongodb: the URI of the server: %w: correct MONGO_HOST", err)
+	}
+	db := client.Database(database)
+	s := &Store{
+		client: client, tasks: db.Collection("tasks"),
+		leader: db.Collection("leader"), positions: db.Collection("positions"), settings: db.Collection("settings"),
+	}
+	if err = s.Ping(ctx); err == nil {
+		err = s.createIndexes(ctx)
+	}
+	if err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = s.Close(closing) // the reason is what counts
+		return nil, err
+	}
+	return s, nil
+}
+
+// Ping implements store.Store.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if err := s.client.Ping(ctx, readpref.Primary()); err != nil {
+		return fail("ping", s.tasks, err)
+	}
+	return nil
+}
+
+// Close implements store.Store.
+func (s *Store) Close(ctx context.Context) error {
+	s.close.Do(func() {
+		if err := s.client.Disconnect(ctx); err != nil {
+			s.closeErr = fmt.Errorf("mongodb: close: %w", err)
+		}
+	})
+	return s.closeErr
+}
+
+// bounded ends a call in time, also where it takes several commands; the caller's context may end it sooner.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, store.OpTimeout)
+}
