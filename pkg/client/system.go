@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+)
+
+// nodePageSize is what AllNodes reads at once: the largest page in which the server lists each node's tasks.
+const nodePageSize = 100
+
+// Nodes reads one page of the nodes, in the order of their ids. pageSize is 1..10000, 0 = 100; cursor is the NextCursor of the page before.
+func (c *Client) Nodes(ctx context.Context, pageSize int, cursor string) (NodePage, error) {
+	query := url.Values{}
+	setInt(query, "pageSize", pageSize)
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	var out NodePage
+	err := c.do(ctx, http.MethodGet, "/api/skalds", query, nil, &out)
+	return out, err
+}
+
+// AllNodes goes through all nodes, page by page. It ends after the first error.
+func (c *Client) AllNodes(ctx context.Context) iter.Seq2[Node, error] {
+	return func(yield func(Node, error) bool) {
+		for cursor := ""; ; {
+			page, err := c.Nodes(ctx, nodePageSize, cursor)
+			if err != nil {
+				yield(Node{}, err)
+				return
+			}
+			for i := range page.Items {
+				if !yield(page.Items[i], nil) {
+					return
+				}
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// Node reads one node with its tasks. One that is not there is an [*Error] with status 404.
+func (c *Client) Node(ctx context.Context, id string) (Node, error) {
+	var out Node
+	err := c.do(ctx, http.MethodGet, "/api/skalds/"+url.PathEscape(id), nil, nil, &out)
+	return out, err
+}
+
+// Dispatcher says what the dispatcher does.
+func (c *Client) Dispatcher(ctx context.Context) (Dispatcher, error) {
+	var out Dispatcher
+	err := c.do(ctx, http.MethodGet, "/api/system/dispatcher", nil, nil, &out)
+	return out, err
+}
+
+// SetStrategy makes all controllers place by this strategy from the next round on. An unknown one is an [*Error] with status 422 that
+// names what is allowed.
+func (c *Client) SetStrategy(ctx context.Context, strategy string) (Dispatcher, error) {
+	in := struct {
+		Strategy string `json:"strategy"`
+	}{strategy}
+	var out Dispatcher
+	err := c.do(ctx, http.MethodPut, "/api/system/dispatcher", nil, in, &out)
+	return out, err
+}
+
+// Ready names what the controller still misses; nothing = it is ready.
+func (c *Client) Ready(ctx context.Context) ([]NotReady, error) {
+	res, text, err := c.send(ctx, http.MethodGet, "/readyz", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out Readiness
+	if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusServiceUnavailable && json.Unmarshal(text, &out) == nil && len(out.NotReady) > 0 {
+		return out.NotReady, nil
+	}
+	return nil, errorOf(res, text)
+}
