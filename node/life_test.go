@@ -104,7 +104,7 @@ func TestTrustEndsByTheSendingOfTheLastConfirmedBeat(t *testing.T) {
 				b := newBlocker()
 				node.Handle(n, "c", b.run)
 				w.start(n)
-				first, _, err := w.Registry.Node(w.t.Context(), "n")
+				first, _, err := w.Registry.Node(w.ctx, "n")
 				w.ok(err)
 				list := w.assign("n", "c", 2)
 				<-b.began
@@ -128,13 +128,13 @@ func TestTrustEndsByTheSendingOfTheLastConfirmedBeat(t *testing.T) {
 				}
 				reg.set(nil)
 				time.Sleep(5 * time.Second)
-				second, ok, err := w.Registry.Node(w.t.Context(), "n")
+				second, ok, err := w.Registry.Node(w.ctx, "n")
 				w.ok(err)
 				if !ok || second.Incarnation == first.Incarnation || len(second.Tasks) != 0 || second.Received != 0 {
 					w.t.Errorf("the next session is %+v", second)
 				}
 				close(b.free)
-				if r, err := w.Do(w.t.Context(), "n", "c", nil); err != nil || r.Kind != task.ReportFinished {
+				if r, err := w.Do(w.ctx, "n", "c", nil); err != nil || r.Kind != task.ReportFinished {
 					w.t.Errorf("the next session ran %v, %v", r, err)
 				}
 			})
@@ -168,7 +168,7 @@ func TestSlowBeatDoesNotStretchTheTrust(t *testing.T) {
 func TestTakenID(t *testing.T) {
 	bubble(t, func(w *world) {
 		other := registry.Node{ID: "n", Incarnation: "other", Counter: 1, Mode: registry.ModeNode, State: registry.Online}
-		w.ok(w.Registry.Beat(w.t.Context(), &other))
+		w.ok(w.Registry.Beat(w.ctx, &other))
 		n := w.node("n", nil)
 		b := newBlocker()
 		node.Handle(n, "c", b.run)
@@ -181,12 +181,12 @@ func TestTakenID(t *testing.T) {
 		<-b.began
 		w.Registry.Empty()
 		other.Counter++
-		w.ok(w.Registry.Beat(w.t.Context(), &other))
+		w.ok(w.Registry.Beat(w.ctx, &other))
 		if cause := <-b.ended; !errors.Is(cause, node.ErrLeaseLost) {
 			w.t.Errorf("cause %v", cause)
 		}
 		w.ok(stop())
-		if got, ok, err := w.Registry.Node(w.t.Context(), "n"); err != nil || !ok || got.Incarnation != "other" {
+		if got, ok, err := w.Registry.Node(w.ctx, "n"); err != nil || !ok || got.Incarnation != "other" {
 			w.t.Errorf("the other's registration became %+v, %v, %v", got, ok, err)
 		}
 	})
@@ -205,7 +205,7 @@ func TestTopicsThatComeLater(t *testing.T) {
 			}
 		}()
 		w.start(n)
-		if r, err := w.Do(w.t.Context(), "n", "c", nil); err != nil || r.Kind != task.ReportFinished {
+		if r, err := w.Do(w.ctx, "n", "c", nil); err != nil || r.Kind != task.ReportFinished {
 			w.t.Errorf("%v, %v", r, err)
 		}
 	})
@@ -216,7 +216,7 @@ func TestStopBeforeAnythingIsThere(t *testing.T) {
 		w.Bus = bustest.New(nil)
 		n := w.node("n", nil)
 		node.Handle(n, "c", noop)
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		defer cancel()
 		w.ok(n.Run(ctx))
 	})
@@ -237,12 +237,12 @@ func TestDrain(t *testing.T) {
 			stop := w.start(n)
 			list := w.assign("n", "c", 4)
 			synctest.Wait()
-			first, _, err := w.Registry.Node(w.t.Context(), "n")
+			first, _, err := w.Registry.Node(w.ctx, "n")
 			w.ok(err)
 			late := make(chan []events.AssignedTask)
 			go func() {
 				time.Sleep(2 * time.Second)
-				drainingNode, _, err := w.Registry.Node(w.t.Context(), "n")
+				drainingNode, _, err := w.Registry.Node(w.ctx, "n")
 				if err != nil || drainingNode.State != registry.Draining || drainingNode.Running != 2 {
 					w.t.Errorf("while it drains: %+v, %v", drainingNode, err)
 				}
@@ -269,7 +269,7 @@ func TestDrain(t *testing.T) {
 			if !reflect.DeepEqual(kinds, want) {
 				w.t.Errorf("ended as %v, want %v", kinds, want)
 			}
-			if _, ok, err := w.Registry.Node(w.t.Context(), "n"); ok || err != nil {
+			if _, ok, err := w.Registry.Node(w.ctx, "n"); ok || err != nil {
 				w.t.Errorf("it is still registered: %v", err)
 			}
 			all := w.Statuses()
@@ -319,7 +319,7 @@ func TestDrain(t *testing.T) {
 			if passed < 10*time.Second || passed > 11*time.Second {
 				w.t.Errorf("it took %v", passed)
 			}
-			if _, ok, err := w.Registry.Node(w.t.Context(), "n"); !ok || err != nil {
+			if _, ok, err := w.Registry.Node(w.ctx, "n"); !ok || err != nil {
 				w.t.Errorf("it has left the registry: %v", err)
 			}
 			close(b.free)
@@ -392,7 +392,7 @@ func TestC38_NoGoroutineIsLeftBehind(t *testing.T) {
 	base := goleak.IgnoreCurrent()
 	for i := range 100 {
 		func() {
-			w := &world{nodetest.New(), t}
+			w := &world{nodetest.New(), t, t.Context()}
 			defer w.Close()
 			n := w.node("n", func(c *node.Config) { c.DrainSoft = 0 })
 			b := newBlocker()
@@ -437,10 +437,10 @@ func TestC42_OneRunEach(t *testing.T) {
 				want[tk.ID] = []string{id}
 			}
 		}
-		w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, 0, []kafka.Record{{
+		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, 0, []kafka.Record{{
 			Key: []byte("k"), Value: []byte("garbage"), Headers: []kafka.Header{{Key: events.HeaderNode, Value: []byte("n1")}},
 		}}))
-		w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, 0, []kafka.Record{{
+		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, 0, []kafka.Record{{
 			Key: []byte("k"), Value: []byte("garbage"), Headers: []kafka.Header{
 				{Key: events.HeaderNode, Value: []byte("n1")}, {Key: events.HeaderIncarnation, Value: []byte("of old")},
 			},
@@ -467,13 +467,13 @@ func TestC80_BadRecordIsSteppedOver(t *testing.T) {
 		at := events.Partition("n", 4)
 		for i := range 1000 {
 			if i == 500 {
-				w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, at, []kafka.Record{{Key: []byte("k"), Value: []byte(`{"version":1,"tasks":7}`)}}))
+				w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, at, []kafka.Record{{Key: []byte("k"), Value: []byte(`{"version":1,"tasks":7}`)}}))
 				continue
 			}
 			w.assign("n", "c", 1)
 		}
 		for topic, value := range map[string]string{events.TopicControl: `nonsense`, events.TopicAssign: `{"version":2}`} {
-			w.ok(w.Bus.Publish(w.t.Context(), topic, at, []kafka.Record{{Key: []byte("k"), Value: []byte(value)}}))
+			w.ok(w.Bus.Publish(w.ctx, topic, at, []kafka.Record{{Key: []byte("k"), Value: []byte(value)}}))
 		}
 		synctest.Wait()
 		if runs.Load() != 999 {
@@ -508,11 +508,87 @@ func TestQuarantineThatFailsHoldsNothingUp(t *testing.T) {
 			<-ctx.Done()
 			return false, ctx.Err()
 		})
-		w.ok(w.Bus.Publish(w.t.Context(), events.TopicAssign, events.Partition("n", 4), []kafka.Record{{Key: []byte("k"), Value: []byte("x")}}))
+		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, events.Partition("n", 4), []kafka.Record{{Key: []byte("k"), Value: []byte("x")}}))
 		began := time.Now()
 		w.final(w.assign("n", "c", 1)[0])
 		if passed := time.Since(began); passed > 2*time.Second {
 			w.t.Errorf("the next task waited %v", passed)
 		}
 	})
+}
+
+// sleeper is a clock that can sleep as a suspended machine does: Boot goes on, timers do not.
+type sleeper struct {
+	nodetest.Clock
+	slept atomic.Int64
+}
+
+func (s *sleeper) Boot() time.Duration { return s.Clock.Boot() + time.Duration(s.slept.Load()) }
+
+// A node that wakes from a suspend longer than its trust does nothing of what it was about to do, whichever comes first.
+func TestSuspend(t *testing.T) {
+	t.Run("before a report", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			c := &sleeper{Clock: w.Clock}
+			n := w.node("n", nil, node.WithClock(c))
+			node.Handle(n, "c", noop)
+			w.start(n)
+			w.Bus.Fail(func(_ context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
+				return topic != events.TopicStatus, errOnly(topic == events.TopicStatus)
+			})
+			tk := w.assign("n", "c", 1)[0]
+			synctest.Wait()
+			c.slept.Add(int64(20 * time.Second))
+			w.Bus.Fail(nil)
+			time.Sleep(10 * time.Second)
+			if got := w.kinds(tk); got != nil {
+				w.t.Errorf("reported as %v", got)
+			}
+		})
+	})
+	t.Run("before a start", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			c := &sleeper{Clock: w.Clock}
+			n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 }, node.WithClock(c))
+			b := newBlocker()
+			node.Handle(n, "c", b.stubborn)
+			w.start(n)
+			w.assign("n", "c", 2)
+			<-b.began
+			synctest.Wait()
+			c.slept.Add(int64(20 * time.Second))
+			close(b.free) // its place is free, one waits
+			w.assign("n", "c", 1)
+			time.Sleep(10 * time.Second)
+			if len(b.began) != 0 {
+				w.t.Errorf("%d were started", len(b.began))
+			}
+		})
+	})
+	t.Run("before a heartbeat", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			c := &sleeper{Clock: w.Clock}
+			reg := &hooked{Registry: w.Registry}
+			n := w.node("n", nil, node.WithClock(c), node.WithRegistry(reg))
+			node.Handle(n, "c", noop)
+			w.start(n)
+			first, _, err := w.Registry.Node(w.ctx, "n")
+			w.ok(err)
+			time.Sleep(500 * time.Millisecond)
+			c.slept.Add(int64(20 * time.Second))
+			time.Sleep(5 * time.Second)
+			second, _, err := w.Registry.Node(w.ctx, "n")
+			w.ok(err)
+			if second.Incarnation == first.Incarnation {
+				w.t.Error("it went on as if nothing had been")
+			}
+		})
+	})
+}
+
+func errOnly(fails bool) error {
+	if fails {
+		return kafka.ErrNotSent
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is a cluster and what a test does with it; a failure of either ends the test.
 type world struct {
 	*nodetest.Cluster
-	t *testing.T
+	t   *testing.T
+	ctx context.Context
 }
 
 // bubble runs f with a cluster in which time passes only while everybody waits.
@@ -28,7 +30,9 @@ func bubble(t *testing.T, f func(w *world)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{nodetest.New(), t}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble's time: whoever waits for ever fails
+		defer cancel()
+		w := &world{nodetest.New(), t, ctx}
 		defer w.Close()
 		f(w)
 	})
@@ -56,7 +60,7 @@ func (w *world) node(id string, change func(*node.Config), opts ...node.Option) 
 
 func (w *world) start(n *node.Node) (stop func() error) {
 	w.t.Helper()
-	stop, err := w.Start(w.t.Context(), n)
+	stop, err := w.Start(w.ctx, n)
 	w.ok(err)
 	return stop
 }
@@ -70,14 +74,14 @@ func (w *world) assign(nodeID, class string, n int) []events.AssignedTask {
 		w.ok(err)
 		list = append(list, t)
 	}
-	w.ok(w.Assign(w.t.Context(), nodeID, list...))
+	w.ok(w.Assign(w.ctx, nodeID, list...))
 	return list
 }
 
 // final waits for the final report of a claim.
 func (w *world) final(t events.AssignedTask) task.Report {
 	w.t.Helper()
-	r, err := w.AwaitReport(w.t.Context(), t.ClaimID, func(r task.Report) bool { return r.Kind.Final() })
+	r, err := w.AwaitReport(w.ctx, t.ClaimID, func(r task.Report) bool { return r.Kind.Final() })
 	w.ok(err)
 	return r
 }

@@ -3,29 +3,31 @@ package node
 // recent is a set of the newest keys that were put into it, at most limit of them.
 type recent[K comparable] struct {
 	limit int
-	set   map[K]struct{}
-	order []K // a ring once it is full
-	next  int // where the ring is written next
+	place map[K]int // in the ring
+	ring  []K
+	next  int // the place that is written next, once the ring is full
 }
 
 func newRecent[K comparable](limit int) *recent[K] {
-	return &recent[K]{limit: limit, set: map[K]struct{}{}}
+	return &recent[K]{limit: limit, place: map[K]int{}}
 }
 
-func (r *recent[K]) has(k K) bool { _, ok := r.set[k]; return ok }
+func (r *recent[K]) has(k K) bool { _, ok := r.place[k]; return ok }
 
 // add puts k in; the oldest key makes room.
 func (r *recent[K]) add(k K) {
 	if r.has(k) {
 		return
 	}
-	r.set[k] = struct{}{}
-	if len(r.order) < r.limit {
-		r.order = append(r.order, k)
+	if len(r.ring) < r.limit {
+		r.place[k] = len(r.ring)
+		r.ring = append(r.ring, k)
 		return
 	}
-	delete(r.set, r.order[r.next])
-	r.order[r.next] = k
+	if old := r.ring[r.next]; r.has(old) && r.place[old] == r.next { // else it was taken, and may have another place by now
+		delete(r.place, old)
+	}
+	r.place[k], r.ring[r.next] = r.next, k
 	r.next = (r.next + 1) % r.limit
 }
 
@@ -34,6 +36,6 @@ func (r *recent[K]) take(k K) bool {
 	if !r.has(k) {
 		return false
 	}
-	delete(r.set, k)
+	delete(r.place, k)
 	return true
 }

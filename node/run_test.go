@@ -57,7 +57,7 @@ func TestHandlerEnds(t *testing.T) {
 			{"chan", nil, task.ReportFailed, "", "result of type chan int does not encode"},
 			{"nobody", nil, task.ReportRejected, "", `no handler for class "nobody"`},
 		} {
-			r, err := w.Do(w.t.Context(), "n", tc.class, tc.in)
+			r, err := w.Do(w.ctx, "n", tc.class, tc.in)
 			w.ok(err)
 			if r.Kind != tc.kind || (tc.result != "" && string(r.Result) != tc.result) || !strings.HasPrefix(r.Error, tc.text) &&
 				!strings.Contains(r.Error, tc.text) {
@@ -81,10 +81,10 @@ func TestTaskInContext(t *testing.T) {
 			got <- node.TaskFrom(ctx)
 			return ctx.Value(worldKey{}), nil
 		})
-		stop, err := w.Start(context.WithValue(w.t.Context(), worldKey{}, "from Run"), n)
+		stop, err := w.Start(context.WithValue(w.ctx, worldKey{}, "from Run"), n)
 		w.ok(err)
 		defer func() { w.ok(stop()) }()
-		r, err := w.Do(w.t.Context(), "n", "c", nil)
+		r, err := w.Do(w.ctx, "n", "c", nil)
 		w.ok(err)
 		if string(r.Result) != `"from Run"` {
 			w.t.Errorf("the context of Run has not come through: %s", r.Result)
@@ -124,7 +124,7 @@ func TestMiddleware(t *testing.T) {
 			return func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{]`), nil }
 		})
 		w.start(n)
-		r, err := w.Do(w.t.Context(), "n", "c", nil)
+		r, err := w.Do(w.ctx, "n", "c", nil)
 		w.ok(err)
 		if want := []string{"outer c", "middle c", "inner c"}; !reflect.DeepEqual(order, want) {
 			w.t.Errorf("order %v, want %v", order, want)
@@ -146,7 +146,7 @@ func TestProgressIsCoalesced(t *testing.T) {
 			return nil, nil
 		})
 		w.start(n)
-		r, err := w.Do(w.t.Context(), "n", "c", nil)
+		r, err := w.Do(w.ctx, "n", "c", nil)
 		w.ok(err)
 		if r.Progress == nil || r.Progress.Percent != 100 || len(r.Progress.Message) != 1024 {
 			w.t.Errorf("the final report has the progress %+v", r.Progress)
@@ -180,7 +180,7 @@ func TestProgressIsNotHeldBack(t *testing.T) {
 		w.start(n)
 		tk := w.assign("n", "c", 1)[0]
 		began := time.Now()
-		if _, err := w.AwaitReport(w.t.Context(), tk.ClaimID, func(r task.Report) bool {
+		if _, err := w.AwaitReport(w.ctx, tk.ClaimID, func(r task.Report) bool {
 			return r.Progress != nil && r.Progress.Percent == 2
 		}); err != nil {
 			w.t.Fatal(err)
@@ -235,7 +235,7 @@ func TestS18_ControlWaitsForNoHandler(t *testing.T) {
 			<-b.began
 		}
 		began := time.Now()
-		w.ok(w.Cancel(w.t.Context(), "n", stubborn...))
+		w.ok(w.Cancel(w.ctx, "n", stubborn...))
 		behind := w.assign("n", "c", 1)[0]
 		if r := w.final(behind); r.Kind != task.ReportFinished {
 			w.t.Errorf("behind the cancels: %s", r.Kind)
@@ -278,11 +278,11 @@ func TestCancel(t *testing.T) {
 		<-b.began
 		waiting := w.assign("n", "c", 1)[0]
 		synctest.Wait()
-		w.ok(w.Cancel(w.t.Context(), "n", waiting))
+		w.ok(w.Cancel(w.ctx, "n", waiting))
 		if r := w.final(waiting); r.Kind != task.ReportCancelled || r.StartedAt != 0 {
 			w.t.Errorf("queued: %+v", r)
 		}
-		w.ok(w.Cancel(w.t.Context(), "n", running))
+		w.ok(w.Cancel(w.ctx, "n", running))
 		if cause := <-b.ended; !errors.Is(cause, node.ErrCancelled) {
 			w.t.Errorf("cause %v", cause)
 		}
@@ -292,9 +292,9 @@ func TestCancel(t *testing.T) {
 
 		early, err := w.Task("c", nil)
 		w.ok(err)
-		w.ok(w.Cancel(w.t.Context(), "n", early))
+		w.ok(w.Cancel(w.ctx, "n", early))
 		synctest.Wait()
-		w.ok(w.Assign(w.t.Context(), "n", early))
+		w.ok(w.Assign(w.ctx, "n", early))
 		if r := w.final(early); r.Kind != task.ReportCancelled || r.StartedAt != 0 {
 			w.t.Errorf("cancelled before it arrived: %+v", r)
 		}
@@ -305,7 +305,7 @@ func TestCancel(t *testing.T) {
 		} {
 			tk := w.assign("n", class, 1)[0]
 			<-b.began
-			w.ok(w.Cancel(w.t.Context(), "n", tk))
+			w.ok(w.Cancel(w.ctx, "n", tk))
 			if r := w.final(tk); r.Kind != want.Kind || string(r.Result) != string(want.Result) || r.Error != want.Error {
 				w.t.Errorf("%s: %+v", class, r)
 			}
@@ -336,11 +336,11 @@ func TestS20_NoEndIsLost(t *testing.T) {
 					w.t.Fatalf("%s was reported as %+v", tk.ID, rs)
 				}
 			}
-			w.ok(w.Settle(w.t.Context(), "n", claims...))
+			w.ok(w.Settle(w.ctx, "n", claims...))
 			synctest.Wait()
 		}
 		time.Sleep(1500 * time.Millisecond)
-		r, _, err := w.Registry.Node(w.t.Context(), "n")
+		r, _, err := w.Registry.Node(w.ctx, "n")
 		w.ok(err)
 		if r.Received != 10_000 || r.Finished != 10_000 || r.Running != 0 || len(r.Tasks) != 0 {
 			w.t.Errorf("received %d, finished %d, running %d, held %d", r.Received, r.Finished, r.Running, len(r.Tasks))
@@ -362,7 +362,7 @@ func TestCopiesOfAClaim(t *testing.T) {
 		<-b.began
 		synctest.Wait()
 		again := func() {
-			w.ok(w.Assign(w.t.Context(), "n", tk))
+			w.ok(w.Assign(w.ctx, "n", tk))
 			synctest.Wait()
 		}
 		again()
@@ -375,7 +375,7 @@ func TestCopiesOfAClaim(t *testing.T) {
 		if got := w.kinds(tk)[2:]; !reflect.DeepEqual(got, []task.Kind{task.ReportFinished, task.ReportFinished}) {
 			w.t.Errorf("a copy after the end is answered with %v", got)
 		}
-		w.ok(w.Settle(w.t.Context(), "n", tk.ClaimID))
+		w.ok(w.Settle(w.ctx, "n", tk.ClaimID))
 		again()
 		if got := len(w.kinds(tk)); got != 4 || runs.Load() != 1 {
 			w.t.Errorf("after it was settled: %d reports, %d runs", got, runs.Load())
@@ -396,7 +396,7 @@ func TestUnsettledEndsAreSentAgain(t *testing.T) {
 		if got := len(w.kinds(tk)) - had; got != 3 {
 			w.t.Errorf("sent again %d times in 6.5 s, want 3", got)
 		}
-		w.ok(w.Settle(w.t.Context(), "n", tk.ClaimID))
+		w.ok(w.Settle(w.ctx, "n", tk.ClaimID))
 		synctest.Wait()
 		had = len(w.kinds(tk))
 		time.Sleep(10 * time.Second)
@@ -460,12 +460,12 @@ func TestHandlePanics(t *testing.T) {
 func TestRunOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n", nil)
-		if err := n.Run(w.t.Context()); err == nil || !strings.Contains(err.Error(), "no class has a handler") {
+		if err := n.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "no class has a handler") {
 			w.t.Errorf("without handlers: %v", err)
 		}
 		node.Handle(n, "c", noop)
 		stop := w.start(n)
-		if err := n.Run(w.t.Context()); err == nil || !strings.Contains(err.Error(), "already") {
+		if err := n.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "already") {
 			w.t.Errorf("a second Run: %v", err)
 		}
 		for name, f := range map[string]func(){
@@ -502,7 +502,7 @@ func TestTooManyClassesAreRefusedAtOnce(t *testing.T) {
 		for i := range 300 {
 			node.Handle(n, fmt.Sprintf("%0250d", i), noop)
 		}
-		if err := n.Run(w.t.Context()); err == nil || !strings.Contains(err.Error(), "classes") {
+		if err := n.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "classes") {
 			w.t.Errorf("error %v", err)
 		}
 	})
