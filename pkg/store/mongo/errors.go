@@ -37,13 +37,17 @@ var passing = []int{
 	13436, // NotPrimaryOrSecondary
 }
 
-// fail is the error of a call: what was done, where, and what to do about it.
+// fail is the error of a call of the driver: what was done, where, and what to do about it.
 func fail(op string, c *mongo.Collection, err error) error {
-	where := fmt.Sprintf("mongodb: %s, collection %s of database %s", op, c.Name(), c.Database().Name())
 	if unavailable(err) {
-		return fmt.Errorf("%s: %w: %w: see that the server of MONGO_HOST is up, has a primary and can be reached", where, store.ErrUnavailable, err)
+		err = fmt.Errorf("%w: %w: see that the server of MONGO_HOST is up, has a primary and can be reached", store.ErrUnavailable, err)
 	}
-	return fmt.Errorf("%s: %w", where, err)
+	return refuse(op, c, err)
+}
+
+// refuse is the error of what will not do better another time.
+func refuse(op string, c *mongo.Collection, err error) error {
+	return fmt.Errorf("mongodb: %s, collection %s of database %s: %w", op, c.Name(), c.Database().Name(), err)
 }
 
 // unavailable says whether the outcome of a call is unknown: everything but the server's own answer to this very call, or a caller who no

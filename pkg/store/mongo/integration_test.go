@@ -52,20 +52,3 @@ func TestIntegrationConformance(t *testing.T) {
 	uri := services.Mongo(t)
 	storetest.Run(t, func(t *testing.T) store.Store { return open(t, uri) })
 }
-
-// insert writes documents as another program does.
-func insert(t *testing.T, s *Store, docs ...any) {
-	t.Helper()
-	if _, err := s.tasks.InsertMany(t.Context(), docs); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func d(pairs ...any) bson.D {
-	var doc bson.D
-	for i := 0; i < len(pairs); i += 2 {
-		key, _ := pairs[i].(string)
-		doc = append(doc, bson.E{Key: key, Value: pairs[i+1]})
-	}
-	return doc
-}

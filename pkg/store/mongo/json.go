@@ -57,9 +57,6 @@ func (r *jsonReader) skip() { r.at++; r.blanks() }
 
 // value writes the value that begins here. It reports false if BSON cannot hold it exactly; then dst is spoiled.
 func (r *jsonReader) value(dst []byte, key string, depth int) ([]byte, bool) {
-	if depth > maxDepth {
-		return dst, false
-	}
 	ok := true
 	switch c := r.src[r.at]; c {
 	case '{', '[':
@@ -83,6 +80,9 @@ func (r *jsonReader) value(dst []byte, key string, depth int) ([]byte, bool) {
 }
 
 func (r *jsonReader) container(dst []byte, key string, depth int, open byte) ([]byte, bool) {
+	if depth == maxDepth {
+		return dst, false
+	}
 	object := open == '{'
 	typ, closing := bson.TypeArray, byte(']')
 	if object {

@@ -49,7 +49,7 @@ func (s *Store) Leader(ctx context.Context) (store.Leader, error) {
 	}
 	var l store.Leader
 	if err := bson.Unmarshal(doc, &l); err != nil {
-		return store.Leader{}, fail("read the leader", s.leader, fmt.Errorf("%w: remove the document %s, it is made anew", err, leaderID))
+		return store.Leader{}, refuse("read the leader", s.leader, fmt.Errorf("%w: remove the document %s, it is made anew", err, leaderID))
 	}
 	return l, nil
 }
@@ -101,7 +101,7 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Posi
 		positions[n] = store.Position{Offset: p.Offset, Check: uint64(p.Check)} //nolint:gosec // the same 64 bits, both ways
 	}
 	if err != nil {
-		return nil, fail("read positions", s.positions, fmt.Errorf("%w: remove the document %q, reading begins at the earliest record then", err, topic))
+		return nil, refuse("read positions", s.positions, fmt.Errorf("%w: remove the document %q, reading begins at the earliest record then", err, topic))
 	}
 	return positions, nil
 }
@@ -134,7 +134,7 @@ func (s *Store) Dispatcher(ctx context.Context) (store.Dispatcher, error) {
 	}
 	var d store.Dispatcher
 	if err := bson.Unmarshal(doc, &d); err != nil {
-		return store.Dispatcher{}, fail("read settings", s.settings, fmt.Errorf("%w: remove the document %s, the configured values count then", err, dispatcherID))
+		return store.Dispatcher{}, refuse("read settings", s.settings, fmt.Errorf("%w: remove the document %s, the configured values count then", err, dispatcherID))
 	}
 	return d, nil
 }

@@ -54,7 +54,7 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 	var taken []int
 	for _, refused := range bulk.WriteErrors {
 		i := index[refused.Index]
-		out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fail(fmt.Sprintf("create task %q", tasks[i].ID), s.tasks, refused)}
+		out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: refuse(fmt.Sprintf("create task %q", tasks[i].ID), s.tasks, refused)}
 		if refused.Code == duplicateKey {
 			taken = append(taken, i)
 		}
@@ -107,8 +107,10 @@ func (s *Store) existing(ctx context.Context, tasks []task.Task, refused []int, 
 	}
 	for _, i := range refused {
 		sameKey, sameID := byKey[tasks[i].IdempotencyKey], byID[tasks[i].ID]
-		if sameKey != nil && sameID != nil && slices.ContainsFunc(tasks[i+1:], func(t task.Task) bool { return t.ID == sameKey.ID }) {
-			sameKey = nil // that one came later in this very batch: it was the id that stood in the way
+		for j := i + 1; j < len(tasks) && sameKey != nil && sameID != nil; j++ {
+			if tasks[j].ID == sameKey.ID && out[j].Status == store.CreateOK {
+				sameKey = nil // stored later in this very batch: it was the id that stood in the way
+			}
 		}
 		switch {
 		case sameKey != nil:
@@ -154,7 +156,7 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 		}
 	}
 	if len(refused) > 0 {
-		return n, fail("apply changes", s.tasks, fmt.Errorf("%d of %d refused for good: %w", len(refused), len(changes), errors.Join(refused...)))
+		return n, refuse("apply changes", s.tasks, fmt.Errorf("%d of %d refused for good: %w", len(refused), len(changes), errors.Join(refused...)))
 	}
 	return n, nil
 }

@@ -100,6 +100,20 @@ var createCases = map[string]func(*testing.T, store.Store){
 		same(t, *out[1].Existing, keyed("t1", "k"))
 		same(t, *out[2].Existing, keyed("t1", "k"))
 	},
+	// What stood in the way is said as if the tasks of a batch came one after the other.
+	"create/id and key taken by different tasks": func(t *testing.T, s store.Store) {
+		keyed := func(id, key string) task.Task { return with(fresh(id, 0), func(t *task.Task) { t.IdempotencyKey = key }) }
+		a, b := keyed("a", "k1"), keyed("b", "")
+		create(t, s, a, b)
+		out, err := s.Create(t.Context(), []task.Task{keyed("b", "k1"), keyed("a", ""), keyed("a", "k2"), keyed("c", "k2")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes(t, out, store.CreateSameKey, store.CreateExists, store.CreateExists, store.CreateOK)
+		for _, o := range out[:3] {
+			same(t, *o.Existing, a)
+		}
+	},
 	"create/one that cannot be stored does not harm the others": func(t *testing.T, s store.Store) {
 		attach := func(id, text string) task.Task {
 			return with(fresh(id, 0), func(t *task.Task) { t.Attachments = json.RawMessage(text) })
@@ -165,7 +179,7 @@ func make16K() []byte {
 }
 
 // outcomes checks the status of each outcome, and that it carries what belongs to it.
-func outcomes(t testing.TB, out []store.CreateOutcome, want ...store.CreateStatus) {
+func outcomes(t tester, out []store.CreateOutcome, want ...store.CreateStatus) {
 	t.Helper()
 	if len(out) != len(want) {
 		t.Fatalf("%d outcomes; want %d", len(out), len(want))

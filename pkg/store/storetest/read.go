@@ -197,7 +197,7 @@ var readCases = map[string]func(*testing.T, store.Store){
 }
 
 // wishes checks the ids of all wishes.
-func wishes(t testing.TB, s store.Store, limit int, want ...string) {
+func wishes(t tester, s store.Store, limit int, want ...string) {
 	t.Helper()
 	got, err := s.Wishes(t.Context(), limit)
 	if err != nil {
@@ -214,7 +214,7 @@ func wishes(t testing.TB, s store.Store, limit int, want ...string) {
 }
 
 // counts checks the counts; a missing one is 0.
-func counts(t testing.TB, s store.Store, want map[task.Status]int64) {
+func counts(t tester, s store.Store, want map[task.Status]int64) {
 	t.Helper()
 	got, err := s.Counts(t.Context())
 	if err != nil {

@@ -160,21 +160,21 @@ func set(v reflect.Value, n int) {
 	v.SetInt(int64(n))
 }
 
-func leader(t testing.TB, s store.Store, want store.Leader) {
+func leader(t tester, s store.Store, want store.Leader) {
 	t.Helper()
 	if got, err := s.Leader(t.Context()); err != nil || got != want {
 		t.Fatalf("leader %+v, error %v; want %+v", got, err, want)
 	}
 }
 
-func swap(t testing.TB, s store.Store, old, next store.Leader, want bool) {
+func swap(t tester, s store.Store, old, next store.Leader, want bool) {
 	t.Helper()
 	if ok, err := s.SwapLeader(t.Context(), old, next); err != nil || ok != want {
 		t.Fatalf("swap %+v for %+v: %t, error %v", old, next, ok, err)
 	}
 }
 
-func positions(t testing.TB, s store.Store, topic string, want map[int]store.Position) {
+func positions(t tester, s store.Store, topic string, want map[int]store.Position) {
 	t.Helper()
 	if got, err := s.Positions(t.Context(), topic); err != nil || !maps.Equal(got, want) {
 		t.Errorf("positions of %s: %v, error %v; want %v", topic, got, err, want)

@@ -35,6 +35,15 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
+// tester is a test, or one run of the model test.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Fatal(args ...any)
+	Context() context.Context
+}
+
 // fresh is a task that waits. Its creation time is that many ms after the base.
 func fresh(id string, at int64) task.Task {
 	return task.Task{ID: id, ClassName: "resize", Mode: task.ModePassive, CreateDateTime: base + at, UpdateDateTime: base + at,
@@ -53,7 +62,7 @@ func many(n int) []task.Task {
 }
 
 // create stores tasks, and fails the test if one of them is not stored.
-func create(t testing.TB, s store.Store, tasks ...task.Task) {
+func create(t tester, s store.Store, tasks ...task.Task) {
 	t.Helper()
 	for part := range slices.Chunk(tasks, store.MaxBatch) {
 		out, err := s.Create(t.Context(), part)
@@ -72,7 +81,7 @@ func create(t testing.TB, s store.Store, tasks ...task.Task) {
 }
 
 // apply carries changes out, and fails the test if it is not want of them that apply.
-func apply(t testing.TB, s store.Store, want int, changes ...task.Change) {
+func apply(t tester, s store.Store, want int, changes ...task.Change) {
 	t.Helper()
 	if n, err := s.Apply(t.Context(), changes); err != nil || n != want {
 		t.Fatalf("apply: %d of %d applied, error %v; want %d", n, len(changes), err, want)
@@ -80,7 +89,7 @@ func apply(t testing.TB, s store.Store, want int, changes ...task.Change) {
 }
 
 // get reads one task that must exist.
-func get(t testing.TB, s store.Store, id string) task.Task {
+func get(t tester, s store.Store, id string) task.Task {
 	t.Helper()
 	got, err := s.Get(t.Context(), []string{id})
 	if err != nil || len(got) != 1 {
@@ -90,7 +99,7 @@ func get(t testing.TB, s store.Store, id string) task.Task {
 }
 
 // claim assigns a task that waits to node n1, as it is in the store.
-func claim(t testing.TB, s store.Store, id string) task.Assignment {
+func claim(t tester, s store.Store, id string) task.Assignment {
 	t.Helper()
 	tk := get(t, s, id)
 	c := task.Claim(&tk, "n1", "i1", fmt.Sprintf("%s-claim-%d", id, tk.Attempt+1), base+10_000)
@@ -99,14 +108,14 @@ func claim(t testing.TB, s store.Store, id string) task.Assignment {
 }
 
 // report carries out what a node says of a claim; want is how many changes must apply.
-func report(t testing.TB, s store.Store, want int, id string, a task.Assignment, kind task.Kind) {
+func report(t tester, s store.Store, want int, id string, a task.Assignment, kind task.Kind) {
 	t.Helper()
 	r := task.Report{ID: id, Attempt: a.Attempt, ClaimID: a.ClaimID, Kind: kind, StartedAt: base + 10_001, FinishedAt: base + 10_002}
 	apply(t, s, want, r.Changes(base+10_003)...)
 }
 
 // end creates a task and ends it at that many ms after the base.
-func end(t testing.TB, s store.Store, id string, at int64) {
+func end(t tester, s store.Store, id string, at int64) {
 	t.Helper()
 	tk := fresh(id, 0)
 	create(t, s, tk)
@@ -114,7 +123,7 @@ func end(t testing.TB, s store.Store, id string, at int64) {
 }
 
 // text is a task as its JSON, which says all of it; a missing field and an empty one are the same.
-func text(t testing.TB, tk *task.Task) string {
+func text(t tester, tk *task.Task) string {
 	t.Helper()
 	b, err := json.Marshal(tk)
 	if err != nil {
@@ -124,7 +133,7 @@ func text(t testing.TB, tk *task.Task) string {
 }
 
 // same fails the test if got is not want.
-func same(t testing.TB, got, want task.Task) {
+func same(t tester, got, want task.Task) {
 	t.Helper()
 	if g, w := text(t, &got), text(t, &want); g != w {
 		t.Errorf("got  %s\nwant %s", g, w)
@@ -141,7 +150,7 @@ func ids(tasks []task.Task) []string {
 }
 
 // equal fails the test if got is not want.
-func equal[T comparable](t testing.TB, what string, got, want []T) {
+func equal[T comparable](t tester, what string, got, want []T) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: %v; want %v", what, got, want)
@@ -149,7 +158,7 @@ func equal[T comparable](t testing.TB, what string, got, want []T) {
 }
 
 // drain reads all that waits, in pages of that size.
-func drain(t testing.TB, s store.Store, limit int) []task.Task {
+func drain(t tester, s store.Store, limit int) []task.Task {
 	t.Helper()
 	var all []task.Task
 	var at store.Place
@@ -173,7 +182,7 @@ func drain(t testing.TB, s store.Store, limit int) []task.Task {
 }
 
 // listAll reads all pages of a List.
-func listAll(t testing.TB, s store.Store, f store.Filter) []task.Task {
+func listAll(t tester, s store.Store, f store.Filter) []task.Task {
 	t.Helper()
 	var all []task.Task
 	for {
@@ -196,7 +205,7 @@ func listAll(t testing.TB, s store.Store, f store.Filter) []task.Task {
 }
 
 // active reads all that is on nodes, by id.
-func active(t testing.TB, s store.Store) []string {
+func active(t tester, s store.Store) []string {
 	t.Helper()
 	var all []string
 	err := s.Active(t.Context(), func(tk *task.Task) error {
@@ -214,7 +223,7 @@ func active(t testing.TB, s store.Store) []string {
 }
 
 // cancelled is a context that has ended.
-func cancelled(t testing.TB) context.Context {
+func cancelled(t tester) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
