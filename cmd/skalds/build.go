@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/skalds-go/skalds/controller"
+	"github.com/skalds-go/skalds/controller/ingest"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/registry/redis"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/store/memory"
+	"github.com/skalds-go/skalds/pkg/store/mongo"
+)
+
+type logger = *slog.Logger
+
+// newLogger writes text from a level on.
+func newLogger(w io.Writer, level slog.Level) logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// batchOverhead is what a record batch has beside the one event in it: key, headers and framing.
+const batchOverhead = 32 << 10
+
+// openKafka makes a client. It connects to nothing.
+func openKafka(c config.Kafka, clientID string, log logger) (*kafka.Client, error) {
+	tls, err := c.TLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	client, err := kafka.NewClient(kafka.Config{
+		Brokers: c.Addrs(), TLS: tls, ClientID: clientID,
+		SASL:            kafka.SASL{Mechanism: kafka.Mechanism(c.Mechanism()), Username: c.Username, Password: string(c.Password)},
+		MaxMessageBytes: c.EventMaxBytes + batchOverhead, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return client, nil
+}
+
+// openRegistry makes a registry in Redis. It connects to nothing.
+func openRegistry(c config.Redis, log logger) (*redis.Registry, error) {
+	tls, err := c.TLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	r, err := redis.Open(redis.Config{
+		Addrs: c.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: c.SentinelMaster,
+		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
+		Username: c.Username, Password: string(c.Password), DB: c.DB, TLS: tls, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	return r, nil
+}
+
+// openStore makes the store of the tasks. A database that does not answer yet is waited for until ctx ends; the log says so once.
+func openStore(ctx context.Context, c *config.Controller, log logger) (store.Store, error) {
+	if c.Store == config.StoreMemory {
+		return memory.New(), nil
+	}
+	for said := false; ; said = true {
+		s, err := mongo.Open(ctx, string(c.URI), c.Database)
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			return nil, err //nolint:wrapcheck // it names MongoDB and what to set
+		}
+		if !said {
+			log.Warn("waiting for MongoDB (MONGO_HOST); the API begins when it answers", "error", err)
+		}
+		timer := time.NewTimer(storePause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err() //nolint:wrapcheck // the caller's own
+		case <-timer.C:
+		}
+	}
+}
+
+// storePause is the time between two tries to reach the database.
+const storePause = 500 * time.Millisecond
+
+// controllerDeps makes what a controller stands on. The function closes it.
+func controllerDeps(ctx context.Context, c *config.Controller, log logger) (controller.Deps, func(), error) {
+	var closers []func() error
+	closeAll := func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			if err := closers[i](); err != nil {
+				log.Debug("close", "error", err)
+			}
+		}
+	}
+	bus, err := openKafka(c.Kafka, "skalds-controller", log)
+	if err != nil {
+		return controller.Deps{}, nil, err
+	}
+	closers = append(closers, func() error { bus.Close(); return nil })
+	reg, err := openRegistry(c.Redis, log)
+	if err != nil {
+		closeAll()
+		return controller.Deps{}, nil, err
+	}
+	closers = append(closers, reg.Close)
+	tasks, err := openStore(ctx, c, log)
+	if err != nil {
+		closeAll()
+		return controller.Deps{}, nil, err
+	}
+	closers = append(closers, func() error { return tasks.Close(context.WithoutCancel(ctx)) })
+	return controller.Deps{
+		Store: tasks, Registry: reg, Bus: bus,
+		Open: func(topic string, partition int, from kafka.Position) ingest.Reader {
+			return bus.Reader(topic, partition, from)
+		},
+		Clock: clock.System{}, Log: log, Version: version,
+	}, closeAll, nil
+}

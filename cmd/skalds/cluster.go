@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/controller"
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/demo"
+	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/embedded"
+)
+
+const (
+	loopback = "127.0.0.1"
+	// devPartitions is enough for the nodes of one machine: about one for ten nodes is the rule.
+	devPartitions = 4
+	// devDrainSoft and devDrainHard, with what the API and the servers take to stop, are below ten seconds.
+	devDrainSoft = 4 * time.Second
+	devDrainHard = time.Second
+)
+
+// cluster is all that `skalds dev` runs. Its parts talk to each other over the real protocols, as those of a real one do.
+type cluster struct {
+	kafka *embedded.Kafka
+	redis *embedded.Redis
+	api   net.Addr
+	ids   []string // of the nodes
+
+	// failing ends when a part has ended that was not told to.
+	failing context.Context
+	fail    context.CancelCauseFunc
+
+	stopNodes, stopController context.CancelFunc
+	nodes, controller         sync.WaitGroup
+	closeDeps                 func()
+
+	mu   sync.Mutex
+	errs []error // of parts that ended
+}
+
+// startCluster starts the parts. They are ready some time later.
+func startCluster(cmd *cobra.Command, o devOptions, log logger) (_ *cluster, err error) {
+	life := context.WithoutCancel(cmd.Context()) // each part is told to stop in its turn
+	c := &cluster{closeDeps: func() {}, stopNodes: func() {}, stopController: func() {}}
+	c.failing, c.fail = context.WithCancelCause(life)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.stop())
+		}
+	}()
+	if c.kafka, err = embedded.StartKafka(embedded.KafkaConfig{Port: o.kafkaPort}); err != nil {
+		return nil, taken(cmd, "--kafka-port", o.kafkaPort, err)
+	}
+	if c.redis, err = embedded.StartRedis(embedded.RedisConfig{Port: o.redisPort}); err != nil {
+		return nil, taken(cmd, "--redis-port", o.redisPort, err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(life, "tcp", net.JoinHostPort(loopback, strconv.Itoa(o.httpPort)))
+	if err != nil {
+		return nil, taken(cmd, "--http-port", o.httpPort, err)
+	}
+	c.api = listener.Addr()
+	if err := c.startController(life, listener, o, log); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return c, c.startNodes(life, o, log)
+}
+
+// taken says which flag names the port that another program has.
+func taken(cmd *cobra.Command, flag string, port int, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return usage(cmd, "%s: port %d is taken by another program; give another one, or 0 for a free one", flag, port)
+	}
+	return fmt.Errorf("%s: %w", flag, err)
+}
+
+func (c *cluster) startController(ctx context.Context, listener net.Listener, o devOptions, log logger) error {
+	cfg := config.DefaultController()
+	c.reach(&cfg.Kafka, &cfg.Redis)
+	cfg.Port = portOf(c.api.String())
+	cfg.Store, cfg.DispatcherStrategy, cfg.TopicPartitions = config.StoreMemory, o.strategy, devPartitions
+	deps, closeDeps, err := controllerDeps(ctx, &cfg, log)
+	if err != nil {
+		return err
+	}
+	c.closeDeps = closeDeps
+	deps.TopicConfig = embedded.TopicConfig()
+	if err := makeTopics(ctx, deps.Bus, deps.TopicConfig); err != nil {
+		return err
+	}
+	ctx, c.stopController = context.WithCancel(ctx)
+	c.controller.Go(func() { c.ended(ctx, controller.New(cfg, deps).Run(ctx, listener)) })
+	return nil
+}
+
+// makeTopics makes the topics before anybody looks for them, so that nobody has to wait for them and say so.
+func makeTopics(ctx context.Context, bus controller.Bus, settings map[string]string) error {
+	var specs []kafka.TopicSpec
+	for _, t := range events.Topics() {
+		spec := kafka.TopicSpec{Name: t.Name, Partitions: devPartitions, Replication: 1, Config: settings}
+		if t.Single {
+			spec.Partitions = 1
+		}
+		specs = append(specs, spec)
+	}
+	if err := bus.Ensure(ctx, specs); err != nil {
+		return fmt.Errorf("make the topics on the embedded broker: %w", err)
+	}
+	return nil
+}
+
+func (c *cluster) startNodes(ctx context.Context, o devOptions, log logger) error {
+	ctx, c.stopNodes = context.WithCancel(ctx)
+	for i := range o.nodes {
+		cfg := config.DefaultNode()
+		c.reach(&cfg.Kafka, &cfg.Redis)
+		cfg.ID = "node-" + strconv.Itoa(i+1)
+		cfg.Capacity, cfg.Prefetch = o.capacity, o.capacity
+		cfg.DrainSoft, cfg.DrainHard = devDrainSoft, devDrainHard
+		n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log))
+		if err != nil {
+			return fmt.Errorf("%s: %w", cfg.ID, err)
+		}
+		demo.Register(n)
+		c.ids = append(c.ids, cfg.ID)
+		c.nodes.Go(func() { c.ended(ctx, n.Run(ctx)) })
+	}
+	return nil
+}
+
+// reach points a configuration at the servers of this process.
+func (c *cluster) reach(k *config.Kafka, r *config.Redis) {
+	k.Host, k.Port = loopback, portOf(c.kafka.Addr())
+	r.Host, r.Port = loopback, portOf(c.redis.Addr())
+}
+
+// ended notes how a part ended; one that was not told to ends the cluster.
+func (c *cluster) ended(told context.Context, err error) {
+	if err == nil && told.Err() == nil {
+		err = errors.New("a part of the cluster ended by itself")
+	}
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	c.errs = append(c.errs, err)
+	c.mu.Unlock()
+	c.fail(err)
+}
+
+// stop ends the parts in their turn: the nodes while the controller still takes their reports, the servers last.
+func (c *cluster) stop() error {
+	c.stopNodes()
+	c.nodes.Wait()
+	c.stopController()
+	c.controller.Wait()
+	c.closeDeps()
+	if c.redis != nil {
+		c.redis.Close()
+	}
+	if c.kafka != nil {
+		c.kafka.Close()
+	}
+	c.fail(nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.errs...)
+}
+
+func (c *cluster) server() string { return "http://" + c.api.String() }
+
+// portOf is the port of an address that this process listens on.
+func portOf(addr string) int {
+	_, text, _ := net.SplitHostPort(addr)
+	port, _ := strconv.Atoi(text) //nolint:errcheck // a listener's address has a port
+	return port
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/config"
+)
+
+// devOptions are the flags of `skalds dev`.
+type devOptions struct {
+	kafkaPort, redisPort, httpPort int
+	nodes, capacity                int
+	strategy                       config.Strategy
+}
+
+const (
+	devKafkaPort = 9092
+	devRedisPort = 6379
+	devHTTPPort  = 8000
+	maxDevNodes  = 100
+)
+
+func newDev() *cobra.Command {
+	var o devOptions
+	var strategy string
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a whole cluster in this process, for a first try and for development",
+		Long: `Run a Kafka broker, a Redis server, a controller with its API, and nodes that know the demo classes, all in this process and
+reachable from this machine only. Everything is in memory and gone when it ends.
+
+Broker and server speak the real protocols: a node of another process joins with KAFKA_HOST/KAFKA_PORT and REDIS_HOST/REDIS_PORT.
+
+It prints what it started and what to try next, and nothing else below LOG_LEVEL=warn. Ctrl-C lets what runs end for a few
+seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it with exit code 2.`,
+		Example: `  skalds dev
+  skalds dev --nodes 0                                   only your own nodes
+  skalds dev --kafka-port 0 --redis-port 0 --http-port 0 on free ports`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			env, err := config.LoadDev()
+			if err != nil {
+				return err //nolint:wrapcheck // it is a list of variables already
+			}
+			if os.Getenv("LOG_LEVEL") == "" {
+				env.Level = config.LogWarn
+			}
+			o.strategy = env.DispatcherStrategy
+			if strategy != "" {
+				if err := o.strategy.Set(strategy); err != nil {
+					return usage(cmd, "--strategy is %q, want %v", strategy, err)
+				}
+			}
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return runDev(cmd, o, newLogger(cmd.ErrOrStderr(), env.Level.Slog()))
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.kafkaPort, "kafka-port", devKafkaPort, "`port` of the Kafka broker; 0 takes a free one")
+	f.IntVar(&o.redisPort, "redis-port", devRedisPort, "`port` of the Redis server; 0 takes a free one")
+	f.IntVar(&o.httpPort, "http-port", devHTTPPort, "`port` of the API; 0 takes a free one")
+	f.IntVar(&o.nodes, "nodes", 2, "how many nodes to run; 0 for none")
+	f.IntVar(&o.capacity, "capacity", 16, "how many tasks each node runs at once")
+	f.StringVar(&strategy, "strategy", "", "how a node is chosen for a task: LEAST_TASKS, ROUND_ROBIN or RANDOM (env DISPATCHER_STRATEGY; default LEAST_TASKS)")
+	return cmd
+}
+
+func (o *devOptions) check(cmd *cobra.Command) error {
+	for _, limit := range []struct {
+		flag               string
+		value, least, most int
+	}{
+		{"--kafka-port", o.kafkaPort, 0, 65535},
+		{"--redis-port", o.redisPort, 0, 65535},
+		{"--http-port", o.httpPort, 0, 65535},
+		{"--nodes", o.nodes, 0, maxDevNodes},
+		{"--capacity", o.capacity, 1, 100_000},
+	} {
+		if limit.value < limit.least || limit.value > limit.most {
+			return usage(cmd, "%s is %d, want a number from %d to %d", limit.flag, limit.value, limit.least, limit.most)
+		}
+	}
+	return nil
+}
+
+// readyPause is the time between two looks whether the cluster is ready.
+const readyPause = 20 * time.Millisecond
+
+// awaitReady returns when the API is ready, the controller leads, and all nodes can get work; or when ctx ends.
+func awaitReady(ctx context.Context, server string, nodes int) error {
+	c, err := client.New(client.Config{Server: server})
+	if err != nil {
+		return err //nolint:wrapcheck // it names the address
+	}
+	defer c.Close()
+	tick := time.NewTicker(readyPause)
+	defer tick.Stop()
+	for {
+		if missing, err := c.Ready(ctx); err == nil && len(missing) == 0 {
+			if d, err := c.Dispatcher(ctx); err == nil && d.IsLeader && d.Nodes >= nodes {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // the caller knows what it waited for
+		case <-tick.C:
+		}
+	}
+}
+
+func runDev(cmd *cobra.Command, o devOptions, log logger) error {
+	ctx := cmd.Context()
+	c, err := startCluster(cmd, o, log)
+	if err != nil {
+		return err
+	}
+	ready, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(c.failing, cancel)
+	if err := awaitReady(ready, c.server(), o.nodes); err == nil {
+		if err := printf(cmd.OutOrStdout(), "%s", banner(c, o)); err != nil {
+			return errors.Join(err, c.stop())
+		}
+	} else if ready.Err() == nil {
+		return errors.Join(err, c.stop())
+	}
+	select {
+	case <-ctx.Done():
+	case <-c.failing.Done():
+	}
+	if err := c.stop(); err != nil {
+		return fmt.Errorf("dev: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/demo"
+	"github.com/skalds-go/skalds/pkg/config"
+)
+
+func newNode() *cobra.Command {
+	return &cobra.Command{
+		Use:   "node",
+		Short: "Run a node that knows the demo classes",
+		Long: `Run a node process, configured by the environment; .env.example lists every variable. It runs the demo classes, so that a
+cluster can be tried without a line of code; a node of your own is a Go program with the package node.
+
+Kafka, Redis and the controller may come up later than the node: it waits for them. SIGTERM drains it: what runs may end within
+DRAIN_SOFT, and what is left goes to other nodes.`,
+		Example: `  skalds node                                                  joins 'skalds dev'
+  KAFKA_HOST=kafka REDIS_HOST=redis NODE_CAPACITY=4 skalds node
+  NODE_LABELS=zone=a,gpu=true skalds node`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.LoadNode()
+			if err != nil {
+				return err //nolint:wrapcheck // it is a list of variables already
+			}
+			log := newLogger(cmd.ErrOrStderr(), cfg.Level.Slog())
+			n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log))
+			if err != nil {
+				return err //nolint:wrapcheck // it says that it is the node's
+			}
+			demo.Register(n)
+			return n.Run(cmd.Context()) //nolint:wrapcheck // it says that it is the node's
+		},
+	}
+}

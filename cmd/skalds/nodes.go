@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+func newNodes() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "nodes",
+		Short: "Look at the nodes",
+	}, newNodesList(), newNodesShow())
+}
+
+func newNodesList() *cobra.Command {
+	var flags apiFlags
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the nodes with what they hold",
+		Example: `  skalds nodes list`,
+		Args:    arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			nodes, err := allNodes(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return printNodes(cmd.OutOrStdout(), flags.format, nodes)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func newNodesShow() *cobra.Command {
+	var flags apiFlags
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a node with its tasks",
+		Example: `  skalds nodes show node-1`,
+		Args:    arguments("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			n, err := c.Node(cmd.Context(), args[0])
+			if err != nil {
+				return err //nolint:wrapcheck // it says what the server refused
+			}
+			return printNode(cmd.OutOrStdout(), flags.format, &n)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func printNodes(w io.Writer, f format, nodes []client.Node) error {
+	if f == asJSON {
+		return printJSON(w, nodes)
+	}
+	t := columns(w)
+	if f == asTable {
+		if err := row(t, "ID", "STATE", "MODE", "RUNNING", "QUEUED", "CAPACITY", "FINISHED", "CLASSES", "LABELS", "UP"); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	for i := range nodes {
+		n := &nodes[i]
+		cells := []any{n.ID}
+		if f == asTable {
+			cells = append(cells, n.State, n.Mode, n.Running, n.Queued, n.Capacity, n.Finished, strings.Join(n.Classes, ","), labelText(n.Labels), age(n.StartedAt, now))
+		}
+		if err := row(t, cells...); err != nil {
+			return err
+		}
+	}
+	return flush(t)
+}
+
+func labelText(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ",")
+}
+
+func printNode(w io.Writer, f format, n *client.Node) error {
+	switch f {
+	case asJSON:
+		return printJSON(w, n)
+	case asName:
+		return printf(w, "%s\n", n.ID)
+	case asTable:
+	}
+	p := newPairs(w)
+	p.add("ID", n.ID)
+	p.add("State", n.State)
+	p.add("Mode", n.Mode)
+	p.add("Incarnation", n.Incarnation)
+	p.add("Up", age(n.StartedAt, time.Now()))
+	p.add("Tasks", fmt.Sprintf("%d running, %d queued; room for %d, and %d queued", n.Running, n.Queued, n.Capacity, n.Prefetch))
+	p.add("Since its start", fmt.Sprintf("%s received, %s ended", thousands(n.Received), thousands(n.Finished)))
+	p.add("Classes", strings.Join(n.Classes, ", "))
+	p.addIf("Labels", labelText(n.Labels))
+	p.add("Partition", strconv.Itoa(n.Partition))
+	p.addIf("Address", n.Address)
+	p.add("Version", n.Version)
+	p.add("CPU", strconv.FormatFloat(n.CPU, 'f', 3, 64)+" cores")
+	p.add("Memory", strconv.FormatInt(n.Memory>>20, 10)+" MiB")
+	for i, t := range n.Tasks {
+		name := ""
+		if i == 0 {
+			name = "Holds"
+		}
+		p.add(name, fmt.Sprintf("%s (attempt %d, %s)", t.ID, t.Attempt, t.State))
+	}
+	return p.flush()
+}

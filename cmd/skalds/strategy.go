@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+func newStrategy() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "strategy",
+		Short: "See and change how nodes are chosen for tasks",
+	}, newStrategyGet(), newStrategySet())
+}
+
+func newStrategyGet() *cobra.Command {
+	var flags apiFlags
+	cmd := &cobra.Command{
+		Use:     "get",
+		Short:   "Show the strategy, and what the dispatcher does",
+		Example: `  skalds strategy get -o name`,
+		Args:    arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			d, err := c.Dispatcher(cmd.Context())
+			if err != nil {
+				return err //nolint:wrapcheck // it says what the server refused
+			}
+			return printDispatcher(cmd.OutOrStdout(), flags.format, &d)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func newStrategySet() *cobra.Command {
+	var flags apiFlags
+	cmd := &cobra.Command{
+		Use:   "set STRATEGY",
+		Short: "Change the strategy, from the next round on",
+		Long: `Change the strategy of all controllers, from the next round on; it outlives restarts.
+
+LEAST_TASKS takes the node with the most room, ROUND_ROBIN one after the other, RANDOM any.`,
+		Example: `  skalds strategy set ROUND_ROBIN`,
+		Args:    arguments("STRATEGY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			d, err := c.SetStrategy(cmd.Context(), args[0])
+			if err != nil {
+				return err //nolint:wrapcheck // it says what the server refused
+			}
+			return printDispatcher(cmd.OutOrStdout(), flags.format, &d)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func printDispatcher(w io.Writer, f format, d *client.Dispatcher) error {
+	switch f {
+	case asJSON:
+		return printJSON(w, d)
+	case asName:
+		return printf(w, "%s\n", d.Strategy)
+	case asTable:
+	}
+	p := newPairs(w)
+	p.add("Strategy", d.Strategy)
+	p.add("Leader", fmt.Sprintf("%s, term %d", cell(d.Leader.Address), d.Leader.Term))
+	p.add("Interval", human(time.Duration(d.IntervalMs)*time.Millisecond))
+	if !d.IsLeader {
+		p.add("Rounds", "only the leader knows them")
+		return p.flush()
+	}
+	p.add("Nodes", strconv.Itoa(d.Nodes))
+	p.add("Rounds", thousands(d.Rounds)+", the last "+age(d.LastRoundAt, time.Now())+" ago")
+	p.add("Placed", thousands(d.Placed))
+	var waiting []string
+	for _, reason := range slices.Sorted(maps.Keys(d.Waiting)) {
+		waiting = append(waiting, fmt.Sprintf("%d (%s)", d.Waiting[reason], reason))
+	}
+	p.addIf("Waiting", strings.Join(waiting, ", "))
+	return p.flush()
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+// maxAttachmentsFile bounds what is read for --attachments: more than any server takes.
+const maxAttachmentsFile = 16 << 20
+
+func newTaskSubmit() *cobra.Command {
+	var flags apiFlags
+	var in client.NewTask
+	var attachments string
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "submit CLASS",
+		Short: "Submit a task",
+		Long: `Submit a task of a class. Without --wait it prints the task as it was stored; with --wait it waits for the task's end, prints
+it with its result, and ends with exit code 1 unless the task is Finished.
+
+The id of a task that exists is refused (exit code 1); the idempotency key of one that exists gives that task.`,
+		Example: `  skalds task submit demo.echo --attachments '{"x":1}' --wait
+  skalds task submit resize --attachments @photo.json --priority 8
+  echo '{"ms":500}' | skalds task submit demo.sleep --attachments - -o name`,
+		Args: arguments("CLASS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !wait && cmd.Flags().Changed("timeout") {
+				return usage(cmd, "--timeout says how long to wait: give --wait too")
+			}
+			in.ClassName = args[0]
+			if attachments != "" {
+				raw, err := readAttachments(cmd, attachments)
+				if err != nil {
+					return err
+				}
+				in.Attachments = raw
+			}
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			t, err := c.Submit(cmd.Context(), in)
+			if err != nil {
+				return err //nolint:wrapcheck // it says what the server refused
+			}
+			if !wait {
+				return printTask(cmd.OutOrStdout(), flags.format, &t)
+			}
+			return waitAndPrint(cmd, c, flags.format, t.ID, timeout)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&attachments, "attachments", "a", "", "the handler's parameters: `JSON`, @file, or - for standard input")
+	f.IntVar(&in.Priority, "priority", 0, "0 to 10; 10 runs first")
+	f.StringVar(&in.ID, "id", "", "id of the task (default: a new one)")
+	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "a second submit with the same `key` stores nothing")
+	f.StringVar(&in.Name, "name", "", "a name for people")
+	f.BoolVarP(&wait, "wait", "w", false, "wait for the end of the task")
+	f.DurationVar(&timeout, "timeout", 0, "how long to wait, such as 30s; 0 waits for ever")
+	flags.add(cmd)
+	return cmd
+}
+
+// readAttachments reads the value of --attachments.
+func readAttachments(cmd *cobra.Command, value string) (json.RawMessage, error) {
+	raw := []byte(value)
+	var err error
+	switch name, isFile := strings.CutPrefix(value, "@"); {
+	case value == "-":
+		raw, err = readBounded(cmd.InOrStdin())
+	case isFile:
+		raw, err = readFile(name)
+	}
+	if err != nil {
+		return nil, usage(cmd, "--attachments: %v", err)
+	}
+	var syntax *json.SyntaxError
+	var any json.RawMessage
+	if err := json.Unmarshal(raw, &any); errors.As(err, &syntax) {
+		return nil, usage(cmd, "--attachments is not JSON: %v, after %d bytes; quote it for the shell, such as --attachments '{\"x\":1}'", err, syntax.Offset)
+	} else if err != nil {
+		return nil, usage(cmd, "--attachments is not JSON: %v", err)
+	}
+	return any, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // the file that the person names
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return readBounded(f)
+}
+
+func readBounded(r io.Reader) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxAttachmentsFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	if len(raw) > maxAttachmentsFile {
+		return nil, fmt.Errorf("more than %d bytes, which no server takes", maxAttachmentsFile)
+	}
+	return raw, nil
+}
