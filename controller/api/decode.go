@@ -27,8 +27,8 @@ type refusal struct {
 	details []*huma.ErrorDetail
 }
 
-// add notes a field that is wrong. The first status stays, but for a 413, which says more than a 422.
-func (r *refusal) add(status int, location string, value any, format string, args ...any) {
+// addf notes a field that is wrong. The first status stays, but for a 413, which says more than a 422.
+func (r *refusal) addf(status int, location string, value any, format string, args ...any) {
 	if r.status == 0 || status == http.StatusRequestEntityTooLarge {
 		r.status = status
 	}
@@ -42,15 +42,11 @@ func (r *refusal) err() error {
 	if r.status == 0 {
 		return nil
 	}
-	errs := make([]error, len(r.details))
-	for i, d := range r.details {
-		errs[i] = d
-	}
 	detail := "validation failed"
 	if r.status == http.StatusRequestEntityTooLarge {
 		detail = r.text()
 	}
-	return huma.NewError(r.status, detail, errs...)
+	return problem(r.status, detail, r.details...)
 }
 
 // text is all of it in one line, for an item of a batch.
@@ -103,34 +99,34 @@ func (d *taskDecoder) decode(text []byte, location string) (task.Task, refusal) 
 	d.location, d.refusal = location, refusal{}
 	d.task = task.Task{Mode: task.ModePassive, IsPersistent: true, LifecycleStatus: task.Created}
 	if text[0] != '{' {
-		d.refusal.add(http.StatusUnprocessableEntity, location, echo(text), "must be an object")
+		d.refusal.addf(http.StatusUnprocessableEntity, location, echo(text), "must be an object")
 		return task.Task{}, d.refusal
 	}
 	members(text, func(key, value []byte) bool {
 		read, ok := fields[string(key)]
 		switch {
 		case !ok:
-			d.wrong(shorten(string(key)), value, "unknown field")
+			d.wrongf(shorten(string(key)), value, "unknown field")
 		case string(value) != "null":
 			read(d, string(key), value)
 		}
 		return len(d.refusal.details) < maxDetails
 	})
 	if d.task.ClassName == "" && d.refusal.status == 0 {
-		d.refusal.add(http.StatusUnprocessableEntity, location+".className", nil, "is required: it names the class of work")
+		d.refusal.addf(http.StatusUnprocessableEntity, location+".className", nil, "is required: it names the class of work")
 	}
 	return d.task, d.refusal
 }
 
-// wrong notes that a field cannot be accepted.
-func (d *taskDecoder) wrong(name string, value []byte, format string, args ...any) {
-	d.refusal.add(http.StatusUnprocessableEntity, d.location+"."+name, echo(value), format, args...)
+// wrongf notes that a field cannot be accepted.
+func (d *taskDecoder) wrongf(name string, value []byte, format string, args ...any) {
+	d.refusal.addf(http.StatusUnprocessableEntity, d.location+"."+name, echo(value), format, args...)
 }
 
 // str decodes a string; it reports false, and notes it, for any other value.
 func (d *taskDecoder) str(name string, value []byte) ([]byte, bool) {
 	if value[0] != '"' {
-		d.wrong(name, value, "must be a string")
+		d.wrongf(name, value, "must be a string")
 		return nil, false
 	}
 	return unquote(value), true
@@ -141,9 +137,9 @@ func (d *taskDecoder) text(to *string, name string, value []byte, limit int) {
 	switch {
 	case !ok:
 	case len(s) > limit:
-		d.wrong(name, value, "has %d bytes; at most %d are allowed", len(s), limit)
+		d.wrongf(name, value, "has %d bytes; at most %d are allowed", len(s), limit)
 	case bytes.IndexByte(s, 0) >= 0:
-		d.wrong(name, value, "holds a NUL character")
+		d.wrongf(name, value, "holds a NUL character")
 	default:
 		*to = string(s)
 	}
@@ -167,9 +163,9 @@ func (d *taskDecoder) key(to *string, name string, value []byte, limit int) {
 	switch {
 	case !ok || len(s) == 0 || !d.short(name, value, s, limit):
 	case name == "id" && bytes.IndexByte(s, '/') >= 0:
-		d.wrong(name, value, "holds a slash, which an address of the API could not name")
+		d.wrongf(name, value, "holds a slash, which an address of the API could not name")
 	case name == "id" && (string(s) == "." || string(s) == ".."):
-		d.wrong(name, value, "must not be '.' or '..', which an address of the API could not name")
+		d.wrongf(name, value, "must not be '.' or '..', which an address of the API could not name")
 	default:
 		*to = string(s)
 	}
@@ -178,17 +174,17 @@ func (d *taskDecoder) key(to *string, name string, value []byte, limit int) {
 // short says whether s has 1 to limit bytes and no control characters, and notes it otherwise.
 func (d *taskDecoder) short(name string, value, s []byte, limit int) bool {
 	if len(s) == 0 {
-		d.wrong(name, value, "must not be empty")
+		d.wrongf(name, value, "must not be empty")
 		return false
 	}
 	if len(s) > limit {
-		d.wrong(name, value, "has %d bytes; at most %d are allowed", len(s), limit)
+		d.wrongf(name, value, "has %d bytes; at most %d are allowed", len(s), limit)
 		return false
 	}
 	for at := 0; at < len(s); {
 		r, size := utf8.DecodeRune(s[at:])
 		if unicode.IsControl(r) {
-			d.wrong(name, value, "holds the control character %U at byte %d", r, at)
+			d.wrongf(name, value, "holds the control character %U at byte %d", r, at)
 			return false
 		}
 		at += size
@@ -200,9 +196,9 @@ func (d *taskDecoder) attachments(name string, value []byte) {
 	compacted, err := compact(value)
 	switch {
 	case err != nil:
-		d.wrong(name, nil, "%v", err)
+		d.wrongf(name, nil, "%v", err)
 	case len(compacted) > d.maxAttachments:
-		d.refusal.add(http.StatusRequestEntityTooLarge, d.location+"."+name, nil,
+		d.refusal.addf(http.StatusRequestEntityTooLarge, d.location+"."+name, nil,
 			"has %d bytes without white space; at most %d are allowed (TASK_MAX_BYTES)", len(compacted), d.maxAttachments)
 	default:
 		d.task.Attachments = compacted
@@ -212,7 +208,7 @@ func (d *taskDecoder) attachments(name string, value []byte) {
 func (d *taskDecoder) priority(name string, value []byte) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < task.MinPriority || n > task.MaxPriority {
-		d.wrong(name, value, "must be a whole number from %d to %d", task.MinPriority, task.MaxPriority)
+		d.wrongf(name, value, "must be a whole number from %d to %d", task.MinPriority, task.MaxPriority)
 		return
 	}
 	d.task.Priority = n
@@ -225,12 +221,12 @@ func (d *taskDecoder) mode(name string, value []byte) {
 			return
 		}
 	}
-	d.wrong(name, value, "must be %s or %s", task.ModePassive, task.ModeActive)
+	d.wrongf(name, value, "must be %s or %s", task.ModePassive, task.ModeActive)
 }
 
 func (d *taskDecoder) isPersistent(name string, value []byte) {
 	if value[0] != 't' && value[0] != 'f' {
-		d.wrong(name, value, "must be true or false")
+		d.wrongf(name, value, "must be true or false")
 		return
 	}
 	d.task.IsPersistent = value[0] == 't'
@@ -239,7 +235,7 @@ func (d *taskDecoder) isPersistent(name string, value []byte) {
 func (d *taskDecoder) deadline(name string, value []byte) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n < 0 {
-		d.wrong(name, value, "must be a whole number of epoch milliseconds, 0 (none) or more")
+		d.wrongf(name, value, "must be a whole number of epoch milliseconds, 0 (none) or more")
 		return
 	}
 	d.task.DeadlineDateTime = n
@@ -252,7 +248,7 @@ func (d *taskDecoder) dependencies(name string, value []byte) {
 			return
 		}
 	}
-	d.wrong(name, value, "must be an empty list: this version does not order tasks by dependencies")
+	d.wrongf(name, value, "must be an empty list: this version does not order tasks by dependencies")
 }
 
 // echo is what an error shows of a value: the value itself, or the beginning of its text if it is long or an object; nil for none.
@@ -280,7 +276,7 @@ func splitBatch(text []byte, limit int) ([][]byte, error) {
 	var r refusal
 	text = bytes.TrimSpace(text)
 	if text[0] != '{' {
-		r.add(http.StatusUnprocessableEntity, "body", echo(text), `must be an object: {"tasks":[...]}`)
+		r.addf(http.StatusUnprocessableEntity, "body", echo(text), `must be an object: {"tasks":[...]}`)
 		return nil, r.err()
 	}
 	var tasks []byte
@@ -288,7 +284,7 @@ func splitBatch(text []byte, limit int) ([][]byte, error) {
 		if string(key) == "tasks" {
 			tasks = value
 		} else {
-			r.add(http.StatusUnprocessableEntity, "body."+shorten(string(key)), echo(value), "unknown field")
+			r.addf(http.StatusUnprocessableEntity, "body."+shorten(string(key)), echo(value), "unknown field")
 		}
 		return len(r.details) < maxDetails
 	})
@@ -300,9 +296,9 @@ func splitBatch(text []byte, limit int) ([][]byte, error) {
 		})
 	}
 	if r.status == 0 && (len(list) == 0 || len(list) > limit) {
-		r.add(http.StatusUnprocessableEntity, "body.tasks", nil, "must be a list of 1 to %d tasks", limit)
+		r.addf(http.StatusUnprocessableEntity, "body.tasks", nil, "must be a list of 1 to %d tasks", limit)
 	}
 	return list, r.err()
 }
 
-func badJSON(err error) error { return huma.Error400BadRequest("the body: " + err.Error()) }
+func badJSON(err error) error { return problem(http.StatusBadRequest, "the body: "+err.Error()) }

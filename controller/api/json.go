@@ -26,8 +26,7 @@ func checkJSON(body []byte) error {
 	}
 	var value json.RawMessage
 	err := json.Unmarshal(body, &value)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("not JSON at byte %d: %w", syntax.Offset, err)
 	}
 	return fmt.Errorf("not JSON: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"io"
 	"net/http"
 	"runtime/debug"
@@ -29,8 +30,7 @@ const (
 
 // middleware puts around the routes what is the same for all: in this order, so that nothing is read for a caller that may not.
 func (s *server) middleware(mux *http.ServeMux) http.Handler {
-	var h http.Handler = s.route(mux)
-	h = s.limit(h)
+	h := s.limit(s.route(mux))
 	h = sameOrigin(h)
 	h = s.authorize(h)
 	h = s.observe(h)
@@ -42,7 +42,7 @@ func sameOrigin(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		drain(w, r)
-		writeProblem(w, http.StatusForbidden, "a page of another site must not change anything here")
+		writeProblemf(w, http.StatusForbidden, "a page of another site must not change anything here")
 	}))
 	return protection.Handler(next)
 }
@@ -69,10 +69,10 @@ func unrouted(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	mux.ServeHTTP(probe, r)
 	if allow := probe.header.Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)
-		writeProblem(w, http.StatusMethodNotAllowed, "%s is not allowed here; allowed: %s", shorten(r.Method), allow)
+		writeProblemf(w, http.StatusMethodNotAllowed, "%s is not allowed here; allowed: %s", shorten(r.Method), allow)
 		return
 	}
-	writeProblem(w, http.StatusNotFound, "there is nothing at %q; see %s", shorten(r.URL.Path), docsPath)
+	writeProblemf(w, http.StatusNotFound, "there is nothing at %q; see %s", shorten(r.URL.Path), docsPath)
 }
 
 // discard is a response that only keeps its header.
@@ -95,7 +95,7 @@ func (s *server) authorize(next http.Handler) http.Handler {
 		if !open && (!strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="skalds"`)
 			drain(w, r)
-			writeProblem(w, http.StatusUnauthorized, "this call needs the API token: send the header Authorization: Bearer TOKEN (API_TOKEN of the controller)")
+			writeProblemf(w, http.StatusUnauthorized, "this call needs the API token: send the header Authorization: Bearer TOKEN (API_TOKEN of the controller)")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -122,7 +122,8 @@ func (s *server) limit(next http.Handler) http.Handler {
 		}
 		if r.ContentLength > allowed {
 			drain(w, r)
-			writeProblem(w, http.StatusRequestEntityTooLarge, "the body has %d bytes; at most %d are allowed here, and %d for the attachments of a task (TASK_MAX_BYTES)",
+			writeProblemf(w, http.StatusRequestEntityTooLarge,
+				"the body has %d bytes; at most %d are allowed here, and %d for the attachments of a task (TASK_MAX_BYTES)",
 				r.ContentLength, allowed, s.TaskMaxBytes)
 			return
 		}
@@ -149,13 +150,13 @@ func acquire(ctx context.Context, bodies *semaphore.Weighted, n int64) bool {
 func refuse(w http.ResponseWriter, r *http.Request, why string) {
 	drain(w, r)
 	w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-	writeProblem(w, http.StatusServiceUnavailable, "%s; try again", why)
+	writeProblemf(w, http.StatusServiceUnavailable, "%s; try again", why)
 }
 
 // drain reads what is left of a body that will not be used.
 func drain(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck // a writer without one is a test's
-	_, _ = io.CopyN(io.Discard, r.Body, maxDrain)                                  //nolint:errcheck // there may be less, or nobody
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer without one is a test's
+	_, _ = io.CopyN(io.Discard, r.Body, maxDrain)                                  // there may be less, or nobody
 }
 
 // observe measures each request, and answers for a handler that panicked.
@@ -163,14 +164,15 @@ func (s *server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
 		rec := &recorder{ResponseWriter: w}
+		ctx := r.Context()
 		defer func() {
 			if p := recover(); p != nil {
-				if p == http.ErrAbortHandler {
+				if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 					panic(p)
 				}
-				s.Log.ErrorContext(r.Context(), "api: handler panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				s.Log.ErrorContext(ctx, "api: handler panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				if rec.code == 0 {
-					writeProblem(rec, http.StatusInternalServerError, "internal error; the controller's log says more")
+					writeProblemf(rec, http.StatusInternalServerError, "internal error; the controller's log says more")
 				}
 			}
 			route := r.Pattern

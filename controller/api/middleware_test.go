@@ -7,9 +7,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -90,6 +93,21 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	}
 }
 
+func TestRefusedBodyIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *api.Deps) { d.Token = "s3cret" })
+	for status, token := range map[int]string{http.StatusRequestEntityTooLarge: "Bearer s3cret", http.StatusUnauthorized: ""} {
+		body := strings.NewReader(strings.Repeat(" ", 1<<20))
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/tasks", body)
+		req.Header.Set("Authorization", token)
+		res := httptest.NewRecorder()
+		f.handler.ServeHTTP(res, req)
+		if wantProblem(t, res, status); body.Len() > 0 {
+			t.Errorf("status %d: %d bytes were not read", status, body.Len())
+		}
+	}
+}
+
 func TestBatchBodyIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -135,4 +153,63 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 		<-done
 	}
 	want[task.Task](t, f.do(t, http.MethodPost, "/api/tasks", `{"className":"c"}`), http.StatusCreated)
+}
+
+// blocked is a store and a registry that answer only when they are let, and say when they are asked.
+type blocked struct {
+	api.Tasks
+	api.Nodes
+
+	asked, free chan struct{}
+}
+
+func (b *blocked) wait() {
+	b.asked <- struct{}{}
+	<-b.free
+}
+
+func (b *blocked) List(context.Context, store.Filter) (store.ListPage, error) {
+	b.wait()
+	return store.ListPage{}, nil
+}
+
+func (b *blocked) Snapshot(context.Context) (registry.Snapshot, error) {
+	b.wait()
+	return registry.Snapshot{}, nil
+}
+
+func TestRequestsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		path  string
+		limit int
+		words string
+	}{
+		"all":   {"/api/skalds", 2000, "too many requests"},
+		"lists": {"/api/tasks", 8, "too many lists"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &blocked{asked: make(chan struct{}), free: make(chan struct{})}
+				f := newFixture(t, func(d *api.Deps) { d.Tasks, d.Nodes = b, b })
+				codes := make(chan int, tt.limit)
+				for range tt.limit {
+					go func() { codes <- f.do(t, http.MethodGet, tt.path, "").Code }()
+					<-b.asked
+				}
+				begin := time.Now()
+				wantProblem(t, f.do(t, http.MethodGet, tt.path, ""), http.StatusServiceUnavailable, tt.words)
+				if waited := time.Since(begin); waited != 5*time.Second {
+					t.Errorf("waited %s for its turn", waited)
+				}
+				close(b.free)
+				for range tt.limit {
+					if code := <-codes; code != http.StatusOK {
+						t.Errorf("status %d", code)
+					}
+				}
+			})
+		})
+	}
 }

@@ -173,7 +173,7 @@ func checkType(t *testing.T, value any, at string) {
 }
 
 func lookUp(root any, ref string) any {
-	for _, part := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
 		object, ok := root.(map[string]any)
 		if !ok {
 			return nil

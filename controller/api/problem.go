@@ -33,29 +33,43 @@ var (
 	_ huma.ContentTypeFilter = (*conflict)(nil)
 )
 
+// busy is a problem that passes: it says when to try again.
+type busy struct{ huma.ErrorModel }
+
+var (
+	_ huma.HeadersError      = (*busy)(nil)
+	_ huma.StatusError       = (*busy)(nil)
+	_ huma.ContentTypeFilter = (*busy)(nil)
+)
+
+// GetHeaders gives the Retry-After.
+func (*busy) GetHeaders() http.Header {
+	return http.Header{"Retry-After": {strconv.Itoa(retryAfter)}}
+}
+
+// problem is an answer that says no.
+func problem(status int, detail string, details ...*huma.ErrorDetail) *huma.ErrorModel {
+	return &huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail, Errors: details}
+}
+
 // conflictWith is the answer 409.
 func conflictWith(t *task.Task, format string, args ...any) error {
-	return &conflict{
-		ErrorModel: huma.ErrorModel{Status: http.StatusConflict, Title: http.StatusText(http.StatusConflict), Detail: fmt.Sprintf(format, args...)},
-		Task:       t,
-	}
+	return &conflict{ErrorModel: *problem(http.StatusConflict, fmt.Sprintf(format, args...)), Task: t}
 }
 
 // invalid is the answer 422 for one field.
 func invalid(location string, value any, format string, args ...any) error {
-	return huma.Error422UnprocessableEntity("validation failed",
+	return problem(http.StatusUnprocessableEntity, "validation failed",
 		&huma.ErrorDetail{Location: location, Value: value, Message: fmt.Sprintf(format, args...)})
 }
 
 func notFound(kind, id string) error {
-	return huma.Error404NotFound(fmt.Sprintf("there is no %s with the id %q", kind, shorten(id)))
+	return problem(http.StatusNotFound, fmt.Sprintf("there is no %s with the id %q", kind, shorten(id)))
 }
 
 // unavailable is the answer 503.
 func unavailable(detail string) error {
-	h := http.Header{}
-	h.Set("Retry-After", strconv.Itoa(retryAfter))
-	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), h)
+	return &busy{ErrorModel: *problem(http.StatusServiceUnavailable, detail)}
 }
 
 // failure turns an error of the store or the registry into an answer, and logs it. What it was about to do is in doing.
@@ -73,25 +87,24 @@ func (s *server) failure(ctx context.Context, doing string, err error) error {
 		return unavailable("the node registry does not answer (" + doing + "); try again")
 	}
 	s.Log.ErrorContext(ctx, "api: request failed", "doing", doing, "error", err)
-	return huma.Error500InternalServerError("internal error (" + doing + "); the controller's log says more")
+	return problem(http.StatusInternalServerError, "internal error ("+doing+"); the controller's log says more")
 }
 
-// writeProblem answers outside of huma: in the middleware and for unknown routes.
-func writeProblem(w http.ResponseWriter, status int, format string, args ...any) {
-	body, err := json.Marshal(&huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: fmt.Sprintf(format, args...)})
+// writeProblemf answers outside of huma: in the middleware and for unknown routes.
+func writeProblemf(w http.ResponseWriter, status int, format string, args ...any) {
+	body, err := json.Marshal(problem(status, fmt.Sprintf(format, args...)))
 	if err != nil { // cannot be: the model holds only strings and numbers
 		body = []byte("{}")
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:errcheck // the client may be gone
+	_, _ = w.Write(body) // the client may be gone
 }
 
 // statusOf is the HTTP status of an answer made here.
 func statusOf(err error) int {
-	var status huma.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[huma.StatusError](err); ok {
 		return status.GetStatus()
 	}
 	return http.StatusInternalServerError

@@ -22,7 +22,6 @@ const (
 	firstPoll = 5 * time.Millisecond
 	lastPoll  = 250 * time.Millisecond
 
-	defaultPageSize = 20
 	// maxLists is how many pages are made at once. One is read in parts of listPart tasks, until it is full or has maxPageBytes.
 	maxLists     = 8
 	listPart     = 100
@@ -31,16 +30,16 @@ const (
 
 type getInput struct {
 	ID   string `path:"id" maxLength:"1024" doc:"Id of the task."`
-	Wait string `query:"wait" example:"30s" doc:"Wait so long for the end of the task: seconds, or with a unit; at most 60s. The answer is the task as it is then."`
+	Wait string `query:"wait" example:"30s" doc:"How long to wait for the end of the task, at most 60s. The answer is the task as it is then."`
 }
 
 type listInput struct {
-	LifecycleStatus []string `query:"lifecycleStatus,explode" doc:"Only these: Created, Assigning, Running, Paused, Finished, Failed, Cancelled, without regard to case; repeated, or with commas."`
+	LifecycleStatus []string `query:"lifecycleStatus,explode" doc:"Only these, without regard to case; repeated, or with commas."`
 	ClassName       string   `query:"className" maxLength:"256" doc:"Only this class."`
 	Executor        string   `query:"executor" maxLength:"1024" doc:"Only tasks of this node."`
 	ID              string   `query:"id" maxLength:"1024" doc:"Only ids that begin so."`
 	Page            int      `query:"page" minimum:"1" maximum:"1000000" doc:"Number of the page, from 1. Not with a cursor, which is faster for many pages."`
-	PageSize        int      `query:"pageSize" minimum:"1" maximum:"1000" default:"20" doc:"Tasks in a page. Without page, one with more than 32 MiB of attachments and results ends earlier."`
+	PageSize        int      `query:"pageSize" minimum:"1" maximum:"1000" default:"20" doc:"Tasks in a page. Without page, one of more than 32 MiB ends earlier."`
 	Cursor          string   `query:"cursor" maxLength:"4096" doc:"The nextCursor of the page before."`
 }
 

@@ -143,7 +143,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestListByCursorSeesEachOnce(t *testing.T) {
+func TestListByPageAndByCursorSeesEachOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for i := range 250 {
@@ -151,6 +151,16 @@ func TestListByCursorSeesEachOnce(t *testing.T) {
 	}
 	for _, size := range []int{7, 100, 120, 1000} {
 		seen := map[string]bool{}
+		for page := 1; len(seen) < 250; page++ {
+			got := want[client.TaskPage](t, f.do(t, http.MethodGet, fmt.Sprintf("/api/tasks?pageSize=%d&page=%d", size, page), ""), http.StatusOK)
+			if len(got.Items) != min(size, 250-len(seen)) {
+				t.Fatalf("size %d, page %d: %d tasks", size, page, len(got.Items))
+			}
+			for _, x := range got.Items {
+				seen[x.ID] = true
+			}
+		}
+		clear(seen)
 		cursor := ""
 		for {
 			got := want[client.TaskPage](t, f.do(t, http.MethodGet, fmt.Sprintf("/api/tasks?pageSize=%d&cursor=%s", size, cursor), ""), http.StatusOK)

@@ -23,6 +23,7 @@ const (
 // within grace, and cuts the rest. It closes the listener. It returns nil after a clean stop.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, grace time.Duration, log *slog.Logger) error {
 	drain := make(chan struct{})
+	var drained <-chan struct{} = drain
 	srv := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -31,7 +32,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, gra
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context {
-			return context.WithValue(context.WithoutCancel(ctx), drainKey{}, (<-chan struct{})(drain))
+			return context.WithValue(context.WithoutCancel(ctx), drainKey{}, drained)
 		},
 	}
 	served := make(chan error, 1)
@@ -48,7 +49,9 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, gra
 	if err != nil {
 		err = errors.Join(fmt.Errorf("stop the API: requests were still running after %s: %w", grace, err), srv.Close())
 	}
-	<-served
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
 	return err
 }
 

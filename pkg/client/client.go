@@ -84,28 +84,35 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // do makes one call: in, if any, is the body as JSON; a good answer goes to out, if any.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	res, text, err := c.send(ctx, method, path, query, in)
+	a, err := c.send(ctx, method, path, query, in)
 	switch {
 	case err != nil:
 		return err
-	case res.StatusCode >= http.StatusMultipleChoices:
-		return errorOf(res, text)
-	case out == nil || res.StatusCode == http.StatusNoContent:
+	case a.status >= http.StatusMultipleChoices:
+		return errorOf(a)
+	case out == nil || a.status == http.StatusNoContent:
 		return nil
 	}
-	if err := json.Unmarshal(text, out); err != nil {
+	if err := json.Unmarshal(a.text, out); err != nil {
 		return fmt.Errorf("%s %s: the answer is not what a Skalds controller says: %w", method, c.base+path, err)
 	}
 	return nil
 }
 
-// send makes one call and gives the answer, whatever it is, with its body, which is read and closed.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, in any) (*http.Response, []byte, error) {
+// answer is what a server said, whatever it is.
+type answer struct {
+	status int
+	header http.Header
+	text   []byte
+}
+
+// send makes one call.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, in any) (answer, error) {
 	var body io.Reader = http.NoBody
 	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
-			return nil, nil, fmt.Errorf("encode the body of %s %s: %w", method, path, err)
+			return answer{}, fmt.Errorf("encode the body of %s %s: %w", method, path, err)
 		}
 		body = bytes.NewReader(text)
 	}
@@ -115,7 +122,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s %s: %w", method, target, err)
+		return answer{}, fmt.Errorf("%s %s: %w", method, target, err)
 	}
 	req.Header.Set("Accept", "application/json")
 	if in != nil {
@@ -126,17 +133,17 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, nil, unreachable(ctx, c.base, err)
+		return answer{}, unreachable(ctx, c.base, err)
 	}
-	defer func() { _ = res.Body.Close() }() //nolint:errcheck // it was only read
+	defer func() { _ = res.Body.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(res.Body, c.limit+1))
 	if err != nil {
-		return nil, nil, unreachable(ctx, c.base, err)
+		return answer{}, unreachable(ctx, c.base, err)
 	}
 	if int64(len(text)) > c.limit {
-		return nil, nil, fmt.Errorf("%s %s: the answer has more than %d bytes; ask for less", method, target, c.limit)
+		return answer{}, fmt.Errorf("%s %s: the answer has more than %d bytes; ask for less", method, target, c.limit)
 	}
-	return res, text, nil
+	return answer{status: res.StatusCode, header: res.Header, text: text}, nil
 }
 
 // unreachable wraps an error of the connection. The end of the caller's own context is only that.
@@ -144,8 +151,7 @@ func unreachable(ctx context.Context, server string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("call %s: %w", server, context.Cause(ctx))
 	}
-	var inner *url.Error
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err
 	}
 	return fmt.Errorf("%w at %s: %w", ErrUnreachable, server, err)

@@ -62,16 +62,23 @@ func IsStatus(err error, status int) bool {
 const maxText = 512
 
 // errorOf reads an answer that says no.
-func errorOf(res *http.Response, text []byte) error {
-	e := &Error{}
-	if !strings.Contains(res.Header.Get("Content-Type"), "json") || json.Unmarshal(text, e) != nil {
-		*e = Error{Detail: strings.ToValidUTF8(strings.TrimSpace(string(text[:min(len(text), maxText)])), "?")}
+func errorOf(a answer) error {
+	var problem struct {
+		Title  string     `json:"title"`
+		Detail string     `json:"detail"`
+		Errors []Detail   `json:"errors"`
+		Task   *task.Task `json:"task"`
 	}
-	e.Status = res.StatusCode
+	e := &Error{Status: a.status}
+	if strings.Contains(a.header.Get("Content-Type"), "json") && json.Unmarshal(a.text, &problem) == nil {
+		e.Title, e.Detail, e.Errors, e.Task = problem.Title, problem.Detail, problem.Errors, problem.Task
+	} else {
+		e.Detail = strings.ToValidUTF8(strings.TrimSpace(string(a.text[:min(len(a.text), maxText)])), "?")
+	}
 	if e.Title == "" {
-		e.Title = http.StatusText(res.StatusCode)
+		e.Title = http.StatusText(a.status)
 	}
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
+	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e

@@ -71,13 +71,13 @@ func (c *Client) SetStrategy(ctx context.Context, strategy string) (Dispatcher, 
 
 // Ready names what the controller still misses; nothing = it is ready.
 func (c *Client) Ready(ctx context.Context) ([]NotReady, error) {
-	res, text, err := c.send(ctx, http.MethodGet, "/readyz", nil, nil)
+	a, err := c.send(ctx, http.MethodGet, "/readyz", nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	var out Readiness
-	if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusServiceUnavailable && json.Unmarshal(text, &out) == nil && len(out.NotReady) > 0 {
+	if a.status == http.StatusOK || a.status == http.StatusServiceUnavailable && json.Unmarshal(a.text, &out) == nil && len(out.NotReady) > 0 {
 		return out.NotReady, nil
 	}
-	return nil, errorOf(res, text)
+	return nil, errorOf(a)
 }

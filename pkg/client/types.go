@@ -4,24 +4,24 @@ import "github.com/skalds-go/skalds/pkg/task"
 
 // NewTask is a task to submit. Only ClassName is needed.
 type NewTask struct {
-	ClassName        string    `json:"className" minLength:"1" maxLength:"256" doc:"Class of work: which handler runs it. At most 256 bytes, no control characters."`
-	ID               string    `json:"id,omitempty" maxLength:"256" doc:"Id of the task, for the caller to choose: at most 256 bytes, no control characters, no slash, not '.' or '..'. Default: a new UUID, version 7."`
-	IdempotencyKey   string    `json:"idempotencyKey,omitempty" maxLength:"256" doc:"A second submit with the same key stores nothing and answers with the first task. At most 256 bytes, no control characters."`
-	Attachments      any       `json:"attachments,omitempty" doc:"The handler's parameters: any JSON value, up to TASK_MAX_BYTES without white space, nested at most 90 deep."`
+	ClassName        string    `json:"className" minLength:"1" maxLength:"256" doc:"Class of work. At most 256 bytes, no control characters."`
+	ID               string    `json:"id,omitempty" maxLength:"256" doc:"At most 256 bytes, no control characters, no slash, not '.' or '..'. Default: a UUID."`
+	IdempotencyKey   string    `json:"idempotencyKey,omitempty" maxLength:"256" doc:"A second submit with the same key gets the first task. At most 256 bytes."`
+	Attachments      any       `json:"attachments,omitempty" doc:"Any JSON value of up to TASK_MAX_BYTES without white space, nested at most 90 deep."`
 	Priority         int       `json:"priority,omitempty" minimum:"0" maximum:"10" doc:"0..10; 10 runs first. Default 0."`
 	Name             string    `json:"name,omitempty" maxLength:"1024" doc:"A name for people."`
 	Description      string    `json:"description,omitempty" maxLength:"16384" doc:"A text for people."`
 	Source           string    `json:"source,omitempty" maxLength:"1024" doc:"Where the task comes from."`
-	Mode             task.Mode `json:"mode,omitempty" enum:"Passive,Active" doc:"Passive is dispatched by the controller; Active is an edge node's own and is only stored. Default Passive."`
+	Mode             task.Mode `json:"mode,omitempty" enum:"Passive,Active" doc:"Passive (default) is dispatched; Active is an edge node's own."`
 	IsPersistent     *bool     `json:"isPersistent,omitempty" doc:"Kept as it is for clients of the Python Skalds; every task is stored. Default true."`
 	DeadlineDateTime int64     `json:"deadlineDateTime,omitempty" minimum:"0" doc:"Epoch milliseconds; 0 = none. Stored; this version does not act on it."`
-	Dependencies     []string  `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks by dependencies."`
+	Dependencies     []string  `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks."`
 }
 
 // BatchItem is what became of one task of a batch.
 type BatchItem struct {
 	ID     string `json:"id" doc:"Id of the task: the given or a new one; with status 200 and 409 that of the task that was there."`
-	Status int    `json:"status" doc:"201 stored; 200 a task with this idempotency key exists; 409 the id exists; 413 too large; 422 not valid; 500 and 503 not stored."`
+	Status int    `json:"status" doc:"201 stored; 200 the idempotencyKey exists; 409 the id exists; 413 too large; 422 not valid; 500, 503 not stored."`
 	Error  string `json:"error,omitempty" doc:"Why it was not stored."`
 }
 
@@ -39,7 +39,7 @@ type Node struct {
 	ID             string            `json:"id"`
 	Type           string            `json:"type" doc:"The mode: node or edge."`
 	Status         string            `json:"status" doc:"The state: online or draining."`
-	LastHeartbeat  string            `json:"lastHeartbeat" doc:"Epoch milliseconds, in decimal digits: when this controller's API first saw the present heartbeat."`
+	LastHeartbeat  string            `json:"lastHeartbeat" doc:"Epoch milliseconds, in digits: when this controller first saw the present heartbeat."`
 	SupportedTasks []string          `json:"supportedTasks" nullable:"false" doc:"The classes it runs."`
 	CurrentTasks   []string          `json:"currentTasks" doc:"Ids of the tasks it holds; null in a page of more than 100 nodes."`
 	Heartbeat      int64             `json:"heartbeat" doc:"Counts its heartbeats."`
@@ -86,7 +86,7 @@ type NodePage struct {
 type Dispatcher struct {
 	Strategy    string         `json:"strategy" doc:"LEAST_TASKS, ROUND_ROBIN or RANDOM."`
 	Leader      Leader         `json:"leader" required:"false" readOnly:"true"`
-	IsLeader    bool           `json:"isLeader" required:"false" readOnly:"true" doc:"Whether the controller that answers is the leader. The numbers below are its own; on another controller they are 0."`
+	IsLeader    bool           `json:"isLeader" required:"false" readOnly:"true" doc:"Whether the controller that answers leads. The numbers are its own."`
 	IntervalMs  int64          `json:"intervalMs" required:"false" readOnly:"true" doc:"Milliseconds between two rounds, if nothing wakes the dispatcher earlier."`
 	Rounds      int64          `json:"rounds" required:"false" readOnly:"true" doc:"Rounds since this controller started."`
 	Placed      int64          `json:"placed" required:"false" readOnly:"true" doc:"Tasks placed since this controller started."`
