@@ -112,9 +112,7 @@ func nulKey(raw json.RawMessage) (string, bool) {
 		}
 		text := raw[i : end+1]
 		i = end
-		for end++; end < len(raw) && strings.IndexByte(" \t\r\n", raw[end]) >= 0; end++ {
-		}
-		if end == len(raw) || raw[end] != ':' {
+		if !bytes.HasPrefix(bytes.TrimLeft(raw[end+1:], " \t\r\n"), []byte(":")) {
 			continue // a value
 		}
 		var key string

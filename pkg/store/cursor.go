@@ -14,7 +14,7 @@ const cursorVersion = 1
 // Cursor is the place just behind t in the order of List, as text. The stores share it.
 func Cursor(t *task.Task) string {
 	b := append(make([]byte, 0, 9+len(t.ID)), cursorVersion)
-	b = binary.BigEndian.AppendUint64(b, uint64(t.CreateDateTime)) //nolint:gosec // the same 64 bits, both ways
+	b = binary.BigEndian.AppendUint64(b, uint64(t.CreateDateTime))
 	return base64.RawURLEncoding.EncodeToString(append(b, t.ID...))
 }
 
@@ -24,5 +24,5 @@ func ParseCursor(s string) (createDateTime int64, id string, err error) {
 	if err != nil || len(b) < 9 || b[0] != cursorVersion {
 		return 0, "", fmt.Errorf("cursor %q: %w: take nextCursor of the page before, or none for the first page", s, ErrBadCursor)
 	}
-	return int64(binary.BigEndian.Uint64(b[1:])), string(b[9:]), nil //nolint:gosec // the same 64 bits, both ways
+	return int64(binary.BigEndian.Uint64(b[1:])), string(b[9:]), nil
 }

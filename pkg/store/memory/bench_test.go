@@ -40,6 +40,7 @@ type meter struct {
 }
 
 func (m *meter) run(b *testing.B, step func()) {
+	b.Helper()
 	before := cpu(b)
 	step()
 	m.cpu += cpu(b) - before
@@ -47,11 +48,13 @@ func (m *meter) run(b *testing.B, step func()) {
 }
 
 func (m *meter) report(b *testing.B, name string) {
+	b.Helper()
 	b.ReportMetric(float64(m.cpu.Nanoseconds())/float64(m.tasks), name+"-cpu-ns/task")
 	b.ReportMetric(float64(m.tasks)/m.cpu.Seconds(), name+"/cpu-s")
 }
 
 func cpu(b *testing.B) time.Duration {
+	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)
@@ -99,6 +102,7 @@ func BenchmarkLife(b *testing.B) {
 }
 
 func apply(b *testing.B, s *Store, changes []task.Change) {
+	b.Helper()
 	if k, err := s.Apply(b.Context(), changes); err != nil || k != batch {
 		b.Fatalf("applied %d, error %v", k, err)
 	}

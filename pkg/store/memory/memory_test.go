@@ -65,7 +65,7 @@ func TestEmptyAfterAll(t *testing.T) {
 		if _, err := s.Create(t.Context(), []task.Task{tk}); err != nil {
 			t.Fatal(err)
 		}
-		for _, make := range []func() task.Change{
+		for _, next := range []func() task.Change{
 			func() task.Change { return task.Claim(&tk, "n1", "i1", "c1", 5) },
 			func() task.Change { c, _ := task.Cancel(&tk, 6); return c },
 			func() task.Change {
@@ -73,7 +73,7 @@ func TestEmptyAfterAll(t *testing.T) {
 				return r.Changes(7)[0]
 			},
 		} {
-			c := make()
+			c := next()
 			c.Apply(&tk)
 			if n, err := s.Apply(t.Context(), []task.Change{c}); err != nil || n != 1 {
 				t.Fatalf("apply %+v: %d, %v", c, n, err)

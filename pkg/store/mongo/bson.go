@@ -22,7 +22,7 @@ func beginIn(dst []byte, typ bson.Type, key string) ([]byte, int) {
 // end closes the document that began at start.
 func end(dst []byte, start int) []byte {
 	dst = append(dst, 0)
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start)) //nolint:gosec // documents end far below 4 GiB
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
 	return dst
 }
 
@@ -32,16 +32,16 @@ func header(dst []byte, typ bson.Type, key string) []byte {
 
 func appendString(dst []byte, key, s string) []byte {
 	s = strings.ToValidUTF8(s, "\ufffd")
-	dst = binary.LittleEndian.AppendUint32(header(dst, bson.TypeString, key), uint32(len(s)+1)) //nolint:gosec // see end
+	dst = binary.LittleEndian.AppendUint32(header(dst, bson.TypeString, key), uint32(len(s)+1))
 	return append(append(dst, s...), 0)
 }
 
 func appendInt32(dst []byte, key string, n int32) []byte {
-	return binary.LittleEndian.AppendUint32(header(dst, bson.TypeInt32, key), uint32(n)) //nolint:gosec // the same 32 bits
+	return binary.LittleEndian.AppendUint32(header(dst, bson.TypeInt32, key), uint32(n))
 }
 
 func appendInt64(dst []byte, key string, n int64) []byte {
-	return binary.LittleEndian.AppendUint64(header(dst, bson.TypeInt64, key), uint64(n)) //nolint:gosec // the same 64 bits
+	return binary.LittleEndian.AppendUint64(header(dst, bson.TypeInt64, key), uint64(n))
 }
 
 // appendInt takes the smaller of the two integer types, as other drivers do.
@@ -73,7 +73,7 @@ func appendBool(dst []byte, key string, b bool) []byte {
 func appendNull(dst []byte, key string) []byte { return header(dst, bson.TypeNull, key) }
 
 func appendBinary(dst []byte, key string, b []byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(header(dst, bson.TypeBinary, key), uint32(len(b))) //nolint:gosec // see end
+	dst = binary.LittleEndian.AppendUint32(header(dst, bson.TypeBinary, key), uint32(len(b)))
 	return append(append(dst, bson.TypeBinaryGeneric), b...)
 }
 

@@ -103,7 +103,7 @@ func appendValue(dst []byte, key string, v reflect.Value) []byte {
 		return end(dst, start)
 	case reflect.Map:
 		dst, start := beginIn(dst, bson.TypeEmbeddedDocument, key)
-		labels, _ := v.Interface().(map[string]string)
+		labels, _ := reflect.TypeAssert[map[string]string](v)
 		for _, k := range slices.Sorted(maps.Keys(labels)) {
 			dst = appendString(dst, k, labels[k])
 		}

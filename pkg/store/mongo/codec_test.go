@@ -44,8 +44,8 @@ func filled(t testing.TB, v reflect.Value, n *int) {
 		filled(t, v.Index(0), n)
 		filled(t, v.Index(1), n)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			filled(t, v.Field(i), n)
+		for _, f := range v.Fields() {
+			filled(t, f, n)
 		}
 	default:
 		t.Fatalf("no value for %s", v.Type())

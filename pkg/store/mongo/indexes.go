@@ -17,7 +17,7 @@ const indexTimeout = 10 * time.Minute
 // indexes are those of the tasks; doc.go says what each serves.
 func indexes() []mongo.IndexModel {
 	asc := func(keys ...string) bson.D {
-		var d bson.D
+		d := make(bson.D, 0, len(keys))
 		for _, k := range keys {
 			d = append(d, bson.E{Key: k, Value: 1})
 		}
@@ -26,7 +26,7 @@ func indexes() []mongo.IndexModel {
 	return []mongo.IndexModel{
 		{Keys: asc("id"), Options: options.Index().SetUnique(true)},
 		{Keys: asc("idempotencyKey"), Options: options.Index().SetUnique(true).SetSparse(true)},
-		{Keys: bson.D{{Key: "lifecycleStatus", Value: 1}, {Key: "mode", Value: 1}, {Key: "priority", Value: -1}, {Key: "createDateTime", Value: 1}, {Key: "id", Value: 1}}},
+		{Keys: slices.Concat(asc("lifecycleStatus", "mode"), bson.D{{Key: "priority", Value: -1}}, asc("createDateTime", "id"))},
 		{Keys: asc("lifecycleStatus", "updateDateTime")},
 		{Keys: asc("desired"), Options: options.Index().SetSparse(true)},
 		{Keys: asc("executor", "lifecycleStatus")},

@@ -91,15 +91,16 @@ func (r *jsonReader) container(dst []byte, key string, depth int, open byte) ([]
 	dst, start := beginIn(dst, typ, key)
 	r.skip()
 	for i := 0; r.src[r.at] != closing; i++ {
-		name, ok := position(i), true
+		name := position(i)
 		if object {
-			name, ok = r.text()
-			if !ok || strings.HasPrefix(name, "$") || strings.IndexByte(name, 0) >= 0 {
+			var ok bool
+			if name, ok = r.text(); !ok || strings.HasPrefix(name, "$") || strings.IndexByte(name, 0) >= 0 {
 				return dst, false
 			}
 			r.blanks()
 			r.skip() // the colon
 		}
+		var ok bool
 		if dst, ok = r.value(dst, name, depth+1); !ok {
 			return dst, false
 		}

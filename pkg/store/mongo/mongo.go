@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ var _ store.Store = (*Store)(nil)
 // store.OpTimeout.
 func Open(ctx context.Context, uri, database string) (*Store, error) {
 	if database == "" {
-		return nil, fmt.Errorf("mongodb: the name of the database is empty: set DB_NAME")
+		return nil, errors.New("mongodb: the name of the database is empty: set DB_NAME")
 	}
 	majority := options.Client().ApplyURI(uri).SetAppName("skalds").SetTimeout(store.OpTimeout).
 		SetWriteConcern(writeconcern.Majority()).SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary())

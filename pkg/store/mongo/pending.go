@@ -28,7 +28,7 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	opts := options.Find().SetSort(bson.D{{Key: "priority", Value: -1}, {Key: "createDateTime", Value: 1}, {Key: "id", Value: 1}}).
-		SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1) //nolint:gosec // CheckLimit
+		SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1)
 	page := store.PendingPage{Next: after, Tasks: make([]task.Task, 0, min(limit, 64))}
 	r := repair{now: time.Now().UnixMilli()}
 	n := 0

@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -127,7 +128,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 		if err != nil {
 			return store.ListPage{}, fmt.Errorf("mongodb: list: %w", err)
 		}
-		paged = append(paged[:len(paged):len(paged)], bson.E{Key: "$or", Value: bson.A{
+		paged = append(slices.Clip(paged), bson.E{Key: "$or", Value: bson.A{
 			bson.D{{Key: "createDateTime", Value: bson.D{{Key: "$lt", Value: at}}}},
 			bson.D{{Key: "createDateTime", Value: at}, {Key: "id", Value: bson.D{{Key: "$lt", Value: id}}}},
 		}})
@@ -135,7 +136,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	opts := options.Find().SetSort(bson.D{{Key: "createDateTime", Value: -1}, {Key: "id", Value: -1}}).
-		SetSkip(int64(f.Skip)).SetLimit(int64(f.Limit) + 1).SetBatchSize(int32(f.Limit) + 2) //nolint:gosec // Check bounds it
+		SetSkip(int64(f.Skip)).SetLimit(int64(f.Limit) + 1).SetBatchSize(int32(f.Limit) + 2)
 	var page store.ListPage
 	err := s.find(ctx, "list", paged, opts, func(t task.Task) error {
 		if len(page.Tasks) == f.Limit {

@@ -98,7 +98,7 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Posi
 	for key, p := range found.Partitions {
 		n, keyErr := strconv.Atoi(key)
 		err = errors.Join(err, keyErr)
-		positions[n] = store.Position{Offset: p.Offset, Check: uint64(p.Check)} //nolint:gosec // the same 64 bits, both ways
+		positions[n] = store.Position{Offset: p.Offset, Check: uint64(p.Check)}
 	}
 	if err != nil {
 		return nil, refuse("read positions", s.positions, fmt.Errorf("%w: remove the document %q, reading begins at the earliest record then", err, topic))
@@ -115,7 +115,7 @@ func (s *Store) SavePositions(ctx context.Context, topic string, positions map[i
 	defer cancel()
 	set := make(bson.D, 0, len(positions))
 	for n, p := range positions {
-		at := bson.D{{Key: "offset", Value: p.Offset}, {Key: "check", Value: int64(p.Check)}} //nolint:gosec // the same 64 bits, both ways
+		at := bson.D{{Key: "offset", Value: p.Offset}, {Key: "check", Value: int64(p.Check)}}
 		set = append(set, bson.E{Key: "partitions." + strconv.Itoa(n), Value: at})
 	}
 	return s.upsert(ctx, "save positions", s.positions, topic, set)

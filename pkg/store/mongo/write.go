@@ -191,8 +191,8 @@ func (s *Store) Expire(ctx context.Context, endedBefore int64, limit int) (int, 
 	}
 	var all []found
 	for _, status := range task.Terminal.List() {
-		opts := options.Find().SetSort(bson.D{{Key: "updateDateTime", Value: 1}}).SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1). //nolint:gosec // CheckLimit
-																			SetProjection(bson.D{{Key: "updateDateTime", Value: 1}})
+		opts := options.Find().SetSort(bson.D{{Key: "updateDateTime", Value: 1}}).SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1).
+			SetProjection(bson.D{{Key: "updateDateTime", Value: 1}})
 		err := s.each(ctx, "expire", bson.D{{Key: "lifecycleStatus", Value: status}, old}, opts, func(doc bson.Raw) error {
 			at, _ := doc.Lookup("updateDateTime").AsInt64OK()
 			all = append(all, found{copyValue(doc.Lookup("_id")), at})

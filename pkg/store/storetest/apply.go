@@ -83,7 +83,7 @@ var applyCases = map[string]func(*testing.T, store.Store){
 		for i := range 30 {
 			claim(t, s, tasks[i*3].ID)
 		}
-		var changes []task.Change
+		changes := make([]task.Change, 0, len(tasks))
 		for i := range tasks {
 			changes = append(changes, task.Claim(&tasks[i], "n2", "i2", fmt.Sprintf("late-%d", i), base))
 		}
@@ -97,7 +97,7 @@ var applyCases = map[string]func(*testing.T, store.Store){
 	"apply/a claim whose reply got lost": func(t *testing.T, s store.Store) {
 		tasks := many(3)
 		create(t, s, tasks...)
-		var claims []task.Change
+		claims := make([]task.Change, 0, len(tasks))
 		for i := range tasks {
 			claims = append(claims, task.Claim(&tasks[i], "n1", "i1", fmt.Sprintf("c%d", i), base))
 		}
@@ -163,7 +163,10 @@ func changeSamples() []task.Change {
 		{From: all, To: task.Created, Unassign: true},
 		{From: all, To: task.Created, Unassign: true, Reset: true},
 		{From: all, To: task.Created, Unassign: true, Assign: assign},
-		{From: all, To: task.Created, Reset: true, StartedAt: base, FinishedAt: base, Error: "new", Progress: progress, Result: json.RawMessage(`1`), Desired: task.DesiredCancelled},
+		{
+			From: all, To: task.Created, Reset: true, StartedAt: base, FinishedAt: base, Error: "new", Progress: progress,
+			Result: json.RawMessage(`1`), Desired: task.DesiredCancelled,
+		},
 		{From: all, To: task.Failed, StartedAt: base, FinishedAt: base + 1, Error: "new", Result: json.RawMessage(`{"new":[1.5]}`), Progress: progress},
 		{From: 0, To: task.Failed},
 	}

@@ -102,7 +102,9 @@ var createCases = map[string]func(*testing.T, store.Store){
 	},
 	// What stood in the way is said as if the tasks of a batch came one after the other.
 	"create/id and key taken by different tasks": func(t *testing.T, s store.Store) {
-		keyed := func(id, key string) task.Task { return with(fresh(id, 0), func(t *task.Task) { t.IdempotencyKey = key }) }
+		keyed := func(id, key string) task.Task {
+			return with(fresh(id, 0), func(t *task.Task) { t.IdempotencyKey = key })
+		}
 		a, b := keyed("a", "k1"), keyed("b", "")
 		create(t, s, a, b)
 		out, err := s.Create(t.Context(), []task.Task{keyed("b", "k1"), keyed("a", ""), keyed("a", "k2"), keyed("c", "k2")})

@@ -77,6 +77,15 @@ var endCases = map[string]func(*testing.T, store.Store){
 		}
 		equal(t, "pending", ids(drain(t, s, 10)), []string{"again"})
 	},
+	"expire/goes by the last update, also of what had ended": func(t *testing.T, s store.Store) {
+		end(t, s, "e", 1)
+		apply(t, s, 1, task.Change{ID: "e", From: task.Terminal, To: task.Failed, UpdatedAt: base + 9})
+		for _, c := range []struct{ before, want int }{{5, 0}, {9, 0}, {10, 1}, {99, 0}} {
+			if n, err := s.Expire(t.Context(), base+int64(c.before), 10); err != nil || n != c.want {
+				t.Errorf("before %d: %d, error %v; want %d", c.before, n, err, c.want)
+			}
+		}
+	},
 	"retry/waits again in its old place": func(t *testing.T, s store.Store) {
 		create(t, s, many(3)...)
 		a := claim(t, s, "t0001")

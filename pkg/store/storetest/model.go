@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -47,7 +48,7 @@ func (m *model) create(r *rapid.T) {
 		tk := fresh(fmt.Sprintf("%c%d", rapid.RuneFrom([]rune("ab")).Draw(r, "prefix"), rapid.IntRange(0, 12).Draw(r, "id")), rapid.Int64Range(0, 3).Draw(r, "at"))
 		tk.Priority = rapid.IntRange(0, 2).Draw(r, "priority")
 		tk.ClassName = rapid.SampledFrom([]string{"x", "y"}).Draw(r, "class")
-		tk.Name = fmt.Sprint(m.now)
+		tk.Name = strconv.FormatInt(m.now, 10)
 		if key := rapid.IntRange(0, 6).Draw(r, "key"); key < 3 {
 			tk.IdempotencyKey = fmt.Sprintf("k%d", key)
 		}

@@ -43,7 +43,7 @@ var raceCases = map[string]func(*testing.T, store.Store){
 		var stored atomic.Int64
 		for k := range writers {
 			wg.Go(func() {
-				var tasks []task.Task
+				tasks := make([]task.Task, 0, 100)
 				for i := range 50 {
 					tasks = append(tasks, fresh(fmt.Sprintf("same-%d", i), 0),
 						with(fresh(fmt.Sprintf("w%d-%d", k, i), 0), func(t *task.Task) { t.IdempotencyKey = fmt.Sprintf("key-%d", i) }))
@@ -79,7 +79,7 @@ var raceCases = map[string]func(*testing.T, store.Store){
 		all := listAll(t, s, store.Filter{Limit: n})
 		for _, kind := range []task.Kind{task.ReportFinished, task.ReportFailed, task.ReportReleased, task.ReportCancelled} {
 			wg.Go(func() {
-				var changes []task.Change
+				changes := make([]task.Change, 0, 2*len(all))
 				for i := range all {
 					r := task.Report{ID: all[i].ID, Attempt: all[i].Attempt, ClaimID: all[i].ClaimID, Kind: kind}
 					changes = append(changes, r.Changes(base)...)
