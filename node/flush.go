@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/skalds-go/skalds/events"
@@ -14,7 +15,7 @@ import (
 const (
 	flushCount = 4096
 	flushBytes = 4 << 20
-	flushGrace = 5 * time.Second // how long a node that leaves tries to get its reports out
+	flushGrace = 3 * time.Second // how long a node that leaves tries to get its reports out
 )
 
 // flushLoop sends the newest reports: while one batch is on its way the next one gathers.
@@ -59,6 +60,7 @@ func (s *session) waitForReports(stop <-chan struct{}, failures int) bool {
 	case <-stop:
 		return false
 	case <-s.wake:
+		runtime.Gosched() // what is about to start or end joins the batch; an idle machine comes back at once
 	case <-due:
 	}
 	return true

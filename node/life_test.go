@@ -351,7 +351,7 @@ func TestDrain(t *testing.T) {
 			w.assign("n", "c", 3)
 			synctest.Wait()
 			passed, err := waits(stop)
-			if err == nil || !strings.Contains(err.Error(), "3 reports") || passed > 15*time.Second {
+			if err == nil || !strings.Contains(err.Error(), "3 reports") || passed > 10*time.Second {
 				w.t.Errorf("after %v: %v", passed, err)
 			}
 		})

@@ -28,9 +28,9 @@ var errAgain = errors.New("the session has ended")
 const (
 	minWait     = 50 * time.Millisecond // the first pause after a failure; it doubles
 	maxWait     = 2 * time.Second
-	callTimeout = 5 * time.Second  // one call of the bus
-	byeTimeout  = 2 * time.Second  // each part of the leave-taking
-	remindEvery = 10 * time.Second // how often a log line names the handlers that a lost session waits for
+	callTimeout = 3 * time.Second         // one call of the bus
+	byeTimeout  = 1500 * time.Millisecond // each part of the leave-taking
+	remindEvery = 10 * time.Second        // how often a log line names the handlers that a lost session waits for
 )
 
 // phase is how far a session has come.

@@ -1,0 +1,66 @@
+// Command crawler is a node with a long handler: it tells how far it is, and it ends soon when its context does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/skalds-go/skalds/node"
+)
+
+// Crawl is the task's attachments, Crawled its result.
+type Crawl struct {
+	Pages int `json:"pages"`
+}
+
+// Crawled is how many pages were visited.
+type Crawled struct {
+	Visited int `json:"visited"`
+}
+
+// crawler visits pages.
+type crawler struct {
+	visit func(ctx context.Context, page int) error
+}
+
+func (c crawler) crawl(ctx context.Context, in Crawl) (Crawled, error) {
+	task := node.TaskFrom(ctx)
+	for page := range in.Pages {
+		if err := c.visit(ctx, page); err != nil {
+			if errors.Is(context.Cause(ctx), node.ErrCancelled) {
+				task.Logger().Info("a person cancelled the crawl", "visited", page)
+			}
+			return Crawled{}, fmt.Errorf("page %d: %w", page, err)
+		}
+		task.Progress(100*float64(page+1)/float64(in.Pages), fmt.Sprintf("visited %d of %d pages", page+1, in.Pages))
+	}
+	return Crawled{Visited: in.Pages}, nil
+}
+
+// pretend takes the time of a page and fetches none. A real visit would pass ctx to http.NewRequestWithContext.
+func pretend(ctx context.Context, _ int) error {
+	select {
+	case <-time.After(100 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	n, err := node.New(node.ConfigFromEnv())
+	if err != nil {
+		log.Fatal(err)
+	}
+	node.Handle(n, "crawl", crawler{visit: pretend}.crawl)
+	if err := n.Run(ctx); err != nil {
+		log.Fatal(err) //nolint:gocritic // nothing is left to be undone
+	}
+}
