@@ -140,8 +140,8 @@ func (s *session) obey(c *events.Control) {
 // time, and stepped over.
 func (s *session) quarantine(topic string, r *kafka.Record, reason error) {
 	s.mu.Lock()
-	last, any := s.quarantined[topic]
-	seen := any && r.Offset <= last
+	last, had := s.quarantined[topic]
+	seen := had && r.Offset <= last
 	if !seen {
 		s.quarantined[topic] = r.Offset
 	}
