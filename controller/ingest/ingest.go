@@ -10,8 +10,10 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -121,7 +123,8 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	for n := range reports {
 		storable(&reports[n])
 	}
-	if err := i.apply(ctx, reports); err != nil {
+	reports, err := i.apply(ctx, reports)
+	if err != nil {
 		return err
 	}
 	room := false
@@ -155,39 +158,62 @@ func tell(yes bool, hook func()) {
 	}
 }
 
-// apply writes reports down, each as one compare-and-set.
-func (i *Ingest) apply(ctx context.Context, reports []task.Report) error {
+// apply writes reports down, each as one compare-and-set. It gives those that are settled by it.
+func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Report, error) {
 	now := i.clock.Now().UnixMilli()
-	changes := make([]task.Change, 0, min(len(reports), store.MaxBatch))
+	settled := reports[:0]
 	applied := 0
-	flush := func() error {
-		if len(changes) == 0 {
-			return nil
+	for page := range slices.Chunk(reports, pageSize) {
+		var changes []task.Change
+		for n := range page {
+			changes = append(changes, page[n].Changes(now)...)
 		}
 		n, err := i.store.Apply(ctx, changes)
-		if err != nil {
-			return fmt.Errorf("write %d reports: %w", len(reports), err)
+		switch {
+		case err == nil:
+			settled = append(settled, page...)
+		case ctx.Err() != nil || errors.Is(err, store.ErrUnavailable):
+			return nil, fmt.Errorf("write %d reports: %w", len(page), err)
+		default: // the store refuses some of them for good
+			single, k, err := i.applySingly(ctx, page, now)
+			if err != nil {
+				return nil, err
+			}
+			settled, n = append(settled, single...), n+k
 		}
 		applied += n
-		changes = changes[:0]
-		return nil
-	}
-	for n := range reports {
-		list := reports[n].Changes(now)
-		if len(changes)+len(list) > store.MaxBatch {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		changes = append(changes, list...)
-	}
-	if err := flush(); err != nil {
-		return err
 	}
 	i.metrics.reports.WithLabelValues("applied").Add(float64(applied))
-	i.metrics.reports.WithLabelValues("stale").Add(float64(len(reports) - applied))
-	return nil
+	i.metrics.reports.WithLabelValues("stale").Add(float64(max(0, len(settled)-applied)))
+	return settled, nil
 }
+
+// pageSize is how many reports one call of the store carries: each is one change, or two.
+const pageSize = store.MaxBatch / 2
+
+// applySingly finds out which reports the store refuses. Such a one becomes a failure that says so. If even that is refused, it is left
+// unsettled: its node reports it again, and the others do not wait for it.
+func (i *Ingest) applySingly(ctx context.Context, page []task.Report, now int64) (settled []task.Report, applied int, err error) {
+	for _, r := range page {
+		n, err := i.store.Apply(ctx, r.Changes(now))
+		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
+			i.log.Error("the store refuses a report", "task", r.ID, "kind", r.Kind, "error", err)
+			r.Kind, r.Result, r.Progress = task.ReportFailed, nil, nil
+			r.Error = events.Clip("the store refused the report: "+err.Error(), maxRefusal)
+			if n, err = i.store.Apply(ctx, r.Changes(now)); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("write a report of task %s: %w", r.ID, err)
+		}
+		settled, applied = append(settled, r), applied+n
+	}
+	return settled, applied, nil
+}
+
+// maxRefusal is how much of the store's reason a task keeps, in bytes.
+const maxRefusal = 1 << 10
 
 // maxSettled bounds the claims whose nodes are yet to be told. Beyond it they are dropped: their nodes report them again.
 const maxSettled = 100_000

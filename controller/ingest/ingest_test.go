@@ -33,9 +33,13 @@ var n1 = fleet.Key{Node: "n1", Incarnation: "n1-1"}
 // faulty is a store whose Apply can fail.
 type faulty struct {
 	*memory.Store
-	mu    sync.Mutex
-	fails int
+	mu      sync.Mutex
+	fails   int
+	refuses string // id of a task whose results it refuses
+	deaf    bool   // it refuses everything
 }
+
+var errRefused = errors.New("refused for good")
 
 func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	f.mu.Lock()
@@ -43,6 +47,11 @@ func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) 
 	if f.fails > 0 {
 		f.fails--
 		return 0, store.ErrUnavailable
+	}
+	for _, c := range changes {
+		if f.deaf || c.ID == f.refuses && c.Result != nil {
+			return 0, errRefused
+		}
 	}
 	return f.Store.Apply(ctx, changes)
 }
@@ -263,6 +272,48 @@ func TestAResultThatNoStoreHoldsFailsItsTaskAlone(t *testing.T) {
 	}
 	if x, y := b.status(t, tasks[0].ID), b.status(t, tasks[1].ID); x != task.Failed || y != task.Finished {
 		t.Errorf("%s and %s, want Failed and Finished", x, y)
+	}
+}
+
+func TestAReportThatTheStoreRefusesKeepsNoOtherFromBeingWritten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tasks := b.assigned(t, 3)
+	var reports []task.Report
+	for i := range tasks {
+		r := report(&tasks[i], task.ReportFinished)
+		r.Result = []byte("1")
+		reports = append(reports, r)
+	}
+	b.store.refuses = tasks[1].ID
+	if err := b.ingest.Round(t.Context(), []kafka.Record{record(t, events.Status{Reports: reports})}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []task.Status{task.Finished, task.Failed, task.Finished} {
+		if got := b.status(t, tasks[i].ID); got != want {
+			t.Errorf("task %d is %s, want %s", i, got, want)
+		}
+	}
+	if told := b.ingest.TakeSettled(); len(told) != 1 || len(told[0].Claims) != 3 {
+		t.Errorf("settled %+v", told)
+	}
+}
+
+func TestWhatTheStoreRefusesAltogetherIsNotSettled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tasks := b.assigned(t, 1)
+	b.store.deaf = true // such as a user that may not write
+	records := []kafka.Record{record(t, events.Status{Reports: []task.Report{report(&tasks[0], task.ReportFinished)}})}
+	if err := b.ingest.Round(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	if told := b.ingest.TakeSettled(); len(told) != 0 {
+		t.Fatalf("settled %+v: the report would be lost", told)
+	}
+	b.store.deaf = false
+	if err := b.ingest.Round(t.Context(), records); err != nil || b.status(t, tasks[0].ID) != task.Finished {
+		t.Fatal(err, b.status(t, tasks[0].ID))
 	}
 }
 

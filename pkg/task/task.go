@@ -129,8 +129,6 @@ func (t *Task) Unfit() string {
 		return "className is empty"
 	case len(t.ClassName) > MaxClassBytes:
 		return fmt.Sprintf("className has %d bytes, %d at most", len(t.ClassName), MaxClassBytes)
-	case t.Priority < MinPriority || t.Priority > MaxPriority:
-		return fmt.Sprintf("priority is %d, allowed are %d to %d", t.Priority, MinPriority, MaxPriority)
 	}
 	return ""
 }

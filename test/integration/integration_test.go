@@ -90,7 +90,7 @@ func TestIntegrationADocumentOfAScriptIsDispatched(t *testing.T) {
 		doc("script-1", nil),
 		doc("script-2", bson.M{"_id": "an id of its own", "createDateTime": float64(now), "priority": 3.0}), // as a shell writes numbers
 		doc("bad-1", bson.M{"createDateTime": "yesterday"}),
-		doc("bad-2", bson.M{"priority": int32(99)}),
+		doc("bad-2", bson.M{"priority": "high"}),
 		doc("bad-3", bson.M{"className": nil}),
 	})
 	if err != nil {
