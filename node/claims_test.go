@@ -187,8 +187,8 @@ func (m *machine) invariants(t *rapid.T) {
 		t.Fatalf("%d are queued, %d in the queue, %d run, room for %d", queues, len(m.queue), runs, m.capacity+m.prefetch)
 	case queues > 0 && runs < m.capacity:
 		t.Fatalf("%d wait while %d of %d run", queues, runs, m.capacity)
-	case m.claims.received != int64(runs+queues)+m.finished:
-		t.Fatalf("received %d, running %d, queued %d, finished %d", m.claims.received, runs, queues, m.finished)
+	case m.received != int64(runs+queues)+m.finished:
+		t.Fatalf("received %d, running %d, queued %d, finished %d", m.received, runs, queues, m.finished)
 	case bytes != m.bytes:
 		t.Fatalf("%d bytes are held, %d counted", bytes, m.bytes)
 	case len(m.held()) != len(m.byID):

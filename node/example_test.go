@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 
 	"github.com/skalds-go/skalds/node"
@@ -26,7 +25,7 @@ type Resized struct {
 func Example() {
 	n, err := node.New(node.ConfigFromEnv())
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	node.Handle(n, "resize", func(_ context.Context, in Resize) (Resized, error) {
 		return Resized{Path: fmt.Sprintf("/images/%d.png", in.Width)}, nil
@@ -34,7 +33,7 @@ func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // a real program ends it on SIGTERM: see signal.NotifyContext
 	if err := n.Run(ctx); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println("left")
 	// Output: left
@@ -47,7 +46,7 @@ var quiet = node.WithLogger(slog.New(slog.DiscardHandler))
 func exampleNode(c *nodetest.Cluster) *node.Node {
 	n, err := node.New(nodetest.Config("node-1"), append(c.Options(), quiet)...)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	return n
 }
@@ -55,11 +54,11 @@ func exampleNode(c *nodetest.Cluster) *node.Node {
 // do has the node run one task.
 func do(c *nodetest.Cluster, n *node.Node, class string, attachments any) task.Report {
 	if _, err := c.Start(context.Background(), n); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	r, err := c.Do(context.Background(), n.ID(), class, attachments)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	return r
 }
@@ -143,7 +142,7 @@ func ExampleNode_Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop, err := c.Start(ctx, n)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	cancel()
 	fmt.Println(stop())

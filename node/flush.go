@@ -120,8 +120,7 @@ func (s *session) publish(ctx context.Context, notice events.Notice, reports []t
 func (s *session) publishOne(ctx context.Context, v events.Encoded) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := s.bus.Publish(ctx, events.TopicStatus, s.statusPartition, []kafka.Record{{Key: v.Key, Value: v.Value}})
-	return err //nolint:wrapcheck // it names the topic and the partition
+	return s.bus.Publish(ctx, events.TopicStatus, s.statusPartition, []kafka.Record{{Key: v.Key, Value: v.Value}})
 }
 
 // flushAll sends what is left to be sent when the loops have stopped, within flushGrace. It returns how many reports it could not send.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -119,8 +120,8 @@ func (n *Node) chain() (map[string]Handler, error) {
 	n.ran = true
 	chained := make(map[string]Handler, len(n.handlers))
 	for class, h := range n.handlers {
-		for i := len(n.middleware) - 1; i >= 0; i-- {
-			h = n.middleware[i](h)
+		for _, wrap := range slices.Backward(n.middleware) {
+			h = wrap(h)
 		}
 		chained[class] = h
 	}

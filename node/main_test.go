@@ -2,7 +2,6 @@ package node_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -52,7 +51,7 @@ func (w *world) node(id string, change func(*node.Config), opts ...node.Option) 
 	if change != nil {
 		change(&cfg)
 	}
-	opts = append(w.Options(), append([]node.Option{node.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))}, opts...)...)
+	opts = append(w.Options(), append([]node.Option{node.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	n, err := node.New(cfg, opts...)
 	w.ok(err)
 	return n
@@ -124,3 +123,6 @@ func (b *blocker) stubborn(ctx context.Context, _ any) (any, error) {
 }
 
 func noop(context.Context, any) (any, error) { return nil, nil }
+
+// pass lets the bubble's time pass.
+func pass(d time.Duration) { <-time.After(d) }

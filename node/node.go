@@ -70,12 +70,13 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer closeAll()
-	for {
+	for ctx.Err() == nil {
 		s := newSession(ctx, n, b, reg, handlers, template)
 		if err := s.run(ctx); !errors.Is(err, errAgain) {
 			return err
 		}
 	}
+	return nil
 }
 
 // template is what every heartbeat says.

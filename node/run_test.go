@@ -141,7 +141,7 @@ func TestProgressIsCoalesced(t *testing.T) {
 		node.Handle(n, "c", func(ctx context.Context, _ any) (any, error) {
 			for i := range 1001 {
 				node.TaskFrom(ctx).Progress(float64(i)/10, strings.Repeat("m", 2000))
-				time.Sleep(time.Millisecond)
+				pass(time.Millisecond)
 			}
 			return nil, nil
 		})
@@ -199,7 +199,7 @@ func TestS7_NeverAboveCapacity(t *testing.T) {
 		var now, most, runs atomic.Int64
 		node.Handle(n, "c", func(context.Context, any) (any, error) {
 			most.Store(max(most.Load(), now.Add(1)))
-			time.Sleep(time.Duration(1+runs.Add(1)%7) * time.Millisecond)
+			pass(time.Duration(1+runs.Add(1)%7) * time.Millisecond)
 			now.Add(-1)
 			return nil, nil
 		})
@@ -339,7 +339,7 @@ func TestS20_NoEndIsLost(t *testing.T) {
 			w.ok(w.Settle(w.ctx, "n", claims...))
 			synctest.Wait()
 		}
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		r, _, err := w.Registry.Node(w.ctx, "n")
 		w.ok(err)
 		if r.Received != 10_000 || r.Finished != 10_000 || r.Running != 0 || len(r.Tasks) != 0 {
@@ -392,14 +392,14 @@ func TestUnsettledEndsAreSentAgain(t *testing.T) {
 		w.final(tk)
 		synctest.Wait()
 		had := len(w.kinds(tk))
-		time.Sleep(6500 * time.Millisecond)
+		pass(6500 * time.Millisecond)
 		if got := len(w.kinds(tk)) - had; got != 3 {
 			w.t.Errorf("sent again %d times in 6.5 s, want 3", got)
 		}
 		w.ok(w.Settle(w.ctx, "n", tk.ClaimID))
 		synctest.Wait()
 		had = len(w.kinds(tk))
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if got := len(w.kinds(tk)) - had; got != 0 {
 			w.t.Errorf("sent again %d times after it was settled", got)
 		}

@@ -86,8 +86,8 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 
 func newIncarnation() string { return rand.Text() }
 
-// run is the session's whole life. It returns errAgain if the trust was lost and all work has stopped, before ctx ended.
-func (s *session) run(ctx context.Context) error {
+// run is the session's whole life. It returns errAgain if the trust was lost and all work has stopped.
+func (s *session) run(ctx context.Context) error { //nolint:contextcheck // the loops outlive ctx: the session drains
 	if !s.locate(ctx) {
 		return nil // it ended before anybody knew of the node
 	}
@@ -106,7 +106,7 @@ func (s *session) run(ctx context.Context) error {
 
 	if !s.join(ctx) {
 		end()
-		s.leave() // a heartbeat whose answer got lost may have registered it
+		s.leave() //nolint:contextcheck // ctx has ended; a heartbeat whose answer got lost may have registered the node
 		return nil
 	}
 	writers.Go(func() { s.beatLoop(stop) })
@@ -115,7 +115,7 @@ func (s *session) run(ctx context.Context) error {
 
 	select {
 	case <-ctx.Done():
-		return s.drain(end)
+		return s.drain(end) //nolint:contextcheck // ctx has ended
 	case <-s.lost:
 		end()
 		return s.stopLost(ctx)
@@ -143,9 +143,9 @@ func (s *session) locate(ctx context.Context) bool {
 
 func locateHint(err error) string {
 	if errors.Is(err, kafka.ErrUnknownTopic) {
-		return "waiting for the topics; a controller creates them when it starts"
+		return "the topics, which a controller creates when it starts"
 	}
-	return "waiting for Kafka"
+	return "Kafka"
 }
 
 func (s *session) locateRound(ctx context.Context) error {
@@ -153,18 +153,18 @@ func (s *session) locateRound(ctx context.Context) error {
 	defer cancel()
 	assigns, err := s.bus.Partitions(ctx, events.TopicAssign)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the topic
+		return err
 	}
 	statuses, err := s.bus.Partitions(ctx, events.TopicStatus)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the topic
+		return err
 	}
 	s.partition, s.statusPartition = events.Partition(s.node.ID, assigns), events.Partition(s.node.ID, statuses)
 	s.node.Partition = s.partition
 	for topic, reader := range map[string]*Reader{events.TopicAssign: &s.assign, events.TopicControl: &s.control} {
 		ranges, err := s.bus.Offsets(ctx, topic, []int{s.partition})
 		if err != nil {
-			return err //nolint:wrapcheck // it names the topic
+			return err
 		}
 		*reader = s.bus.reader(topic, s.partition, kafka.Position{Offset: ranges[s.partition].End})
 	}
@@ -218,11 +218,8 @@ func (s *session) stopLost(ctx context.Context) error {
 		s.log.Warn("lease lost: waiting for handlers that do not return at the end of their context", "tasks", names(s.left()))
 	}
 	s.close()
-	s.sayGoodbye() // it holds nothing any more
-	s.leave()
-	if ctx.Err() != nil {
-		return nil
-	}
+	s.sayGoodbye() //nolint:contextcheck // ctx may have ended; the node holds nothing any more
+	s.leave()      //nolint:contextcheck // ctx may have ended
 	return errAgain
 }
 

@@ -71,7 +71,10 @@ func (s *session) isLost() bool {
 
 // trustLoop ends the work when the trust ends. Timers stand still in suspend, so every start, report and heartbeat checks as well.
 func (s *session) trustLoop(stop <-chan struct{}) {
-	for s.check() && s.pause(stop, s.trustLeft()) {
+	for s.check() {
+		if !s.pause(stop, s.trustLeft()) {
+			return
+		}
 	}
 }
 
@@ -89,9 +92,9 @@ func (s *session) join(ctx context.Context) bool {
 		case ctx.Err() != nil:
 			return false
 		case errors.Is(err, registry.ErrTaken):
-			said = s.sayOnce(said, "waiting for the node id: another incarnation holds it", err)
+			said = s.sayOnce(said, "its id, which another incarnation holds", err)
 		default:
-			said = s.sayOnce(said, "waiting for the registry", err)
+			said = s.sayOnce(said, "the registry", err)
 		}
 		if !s.pause(ctx.Done(), s.cfg.HeartbeatInterval) {
 			return false
@@ -101,7 +104,7 @@ func (s *session) join(ctx context.Context) bool {
 
 func (s *session) sayOnce(said, what string, err error) string {
 	if said != what {
-		s.log.Warn(what, "error", err)
+		s.log.Warn("the node waits", "for", what, "error", err)
 	}
 	return what
 }
@@ -178,5 +181,5 @@ func (s *session) beat(ctx context.Context, timeout time.Duration) error {
 		n.State = registry.Draining
 	}
 	s.mu.Unlock()
-	return s.registry.Beat(ctx, &n) //nolint:wrapcheck // it names the node and the registry
+	return s.registry.Beat(ctx, &n)
 }

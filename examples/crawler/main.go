@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -48,19 +49,24 @@ func pretend(ctx context.Context, _ int) error {
 	case <-time.After(100 * time.Millisecond):
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("visit: %w", context.Cause(ctx))
 	}
 }
 
-func main() {
+func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	n, err := node.New(node.ConfigFromEnv())
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	node.Handle(n, "crawl", crawler{visit: pretend}.crawl)
-	if err := n.Run(ctx); err != nil {
-		log.Fatal(err) //nolint:gocritic // nothing is left to be undone
+	return n.Run(ctx)
+}
+
+func main() {
+	if err := run(); err != nil {
+		slog.Error("the node ended", "error", err)
+		os.Exit(1)
 	}
 }

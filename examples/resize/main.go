@@ -4,7 +4,8 @@ package main
 import (
 	"context"
 	"errors"
-	"log"
+	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -32,15 +33,20 @@ func resize(_ context.Context, in Resize) (Resized, error) {
 	return Resized{Width: max(1, in.Width*in.Fit/longer), Height: max(1, in.Height*in.Fit/longer)}, nil
 }
 
-func main() {
+func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	n, err := node.New(node.ConfigFromEnv())
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	node.Handle(n, "resize", resize)
-	if err := n.Run(ctx); err != nil {
-		log.Fatal(err) //nolint:gocritic // nothing is left to be undone
+	return n.Run(ctx)
+}
+
+func main() {
+	if err := run(); err != nil {
+		slog.Error("the node ended", "error", err)
+		os.Exit(1)
 	}
 }

@@ -138,6 +138,6 @@ func pause(ctx context.Context, ms int64) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -26,7 +25,7 @@ func cluster() (*nodetest.Cluster, *node.Node) {
 	c := nodetest.New()
 	n, err := node.New(nodetest.Config("demo"), append(c.Options(), node.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	demo.Register(n)
 	return c, n
@@ -127,7 +126,7 @@ func TestCancelCutsShort(t *testing.T) {
 				if err := c.Assign(t.Context(), "demo", tk); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Second)
+				<-time.After(time.Second) // of the bubble's time
 				if err := c.Cancel(t.Context(), "demo", tk); err != nil {
 					t.Fatal(err)
 				}
@@ -144,7 +143,7 @@ func ExampleRegister() {
 	c, n := cluster()
 	defer c.Close()
 	if _, err := c.Start(context.Background(), n); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	r, err := c.Do(context.Background(), "demo", demo.ClassEcho, map[string]int{"x": 1})
 	fmt.Println(r.Kind, string(r.Result), err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"testing"
 	"time"
@@ -24,11 +23,11 @@ func Example() {
 	defer c.Close()
 	n, err := node.New(nodetest.Config("node-1"), append(c.Options(), node.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	node.Handle(n, "double", func(_ context.Context, in int) (int, error) { return 2 * in, nil })
 	if _, err := c.Start(context.Background(), n); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	r, err := c.Do(context.Background(), "node-1", "double", 21)
 	fmt.Println(r.Kind, string(r.Result), err)
