@@ -60,7 +60,8 @@ func (r *Report) Changes(now int64) []Change {
 			base.FinishedAt = now // an ended task always says when
 		}
 	case EventReject, EventRelease:
-		base.Unassign, base.StartedAt, base.Progress = true, 0, nil
+		// Why it was rejected stands in the document until the next claim.
+		base.Unassign, base.StartedAt, base.Progress, base.Error = true, 0, nil, r.Error
 	default:
 	}
 	var list []Change
