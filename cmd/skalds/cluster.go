@@ -177,6 +177,10 @@ func (c *cluster) stop() error {
 	return errors.Join(c.errs...)
 }
 
+func (c *cluster) addresses() addresses {
+	return addresses{api: c.api.String(), kafka: c.kafka.Addr(), redis: c.redis.Addr()}
+}
+
 func (c *cluster) server() string { return "http://" + c.api.String() }
 
 // portOf is the port of an address that this process listens on.

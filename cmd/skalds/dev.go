@@ -128,7 +128,7 @@ func runDev(cmd *cobra.Command, o devOptions, log logger) error {
 	defer cancel()
 	context.AfterFunc(c.failing, cancel)
 	if err := awaitReady(ready, c.server(), o.nodes); err == nil {
-		if err := printf(cmd.OutOrStdout(), "%s", banner(c, o)); err != nil {
+		if err := printf(cmd.OutOrStdout(), "%s", banner(command(executable(), os.Args[0]), c.addresses(), c.ids, o.capacity)); err != nil {
 			return errors.Join(err, c.stop())
 		}
 	} else if ready.Err() == nil {
@@ -142,4 +142,13 @@ func runDev(cmd *cobra.Command, o devOptions, log logger) error {
 		return fmt.Errorf("dev: %w", err)
 	}
 	return nil
+}
+
+// executable is the program's file, "" if the system does not say.
+func executable() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return path
 }

@@ -11,33 +11,32 @@ import (
 // unreachable says whether the server did not answer.
 func unreachable(err error) bool { return errors.Is(err, client.ErrUnreachable) }
 
-// sentence is an error as a person reads it.
-func sentence(err error) string {
-	var several interface{ Unwrap() []error }
-	if errors.As(err, &several) && strings.Contains(err.Error(), "\n") {
-		lines := make([]string, 0, len(several.Unwrap()))
+// sentences are an error as a person reads it, each thing that is wrong for itself.
+func sentences(err error) []string {
+	if several, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") { //nolint:errorlint // a joined error, not one within
+		var all []string
 		for _, e := range several.Unwrap() {
-			lines = append(lines, sentence(e))
+			all = append(all, sentences(e)...)
 		}
-		return strings.Join(lines, "\n")
+		return all
 	}
 	var no *client.Error
 	switch {
 	case errors.As(err, &no):
-		return printable(answer(no), true)
+		return answer(no)
 	case unreachable(err):
-		return err.Error() + "; is it running? 'skalds dev' starts one, --server or SKALDS_SERVER names another"
+		return []string{err.Error() + "; is it running? 'skalds dev' starts one, --server or SKALDS_SERVER names another"}
 	}
-	return err.Error()
+	return []string{err.Error()}
 }
 
 // answer is what the server said: of each field what it held and what is allowed.
-func answer(no *client.Error) string {
+func answer(no *client.Error) []string {
 	if len(no.Errors) == 0 {
 		if no.Detail == "" {
-			return fmt.Sprintf("the server says %d %s", no.Status, no.Title)
+			return []string{fmt.Sprintf("the server says %d %s", no.Status, no.Title)}
 		}
-		return no.Detail
+		return []string{no.Detail}
 	}
 	lines := make([]string, len(no.Errors))
 	for i, d := range no.Errors {
@@ -54,5 +53,5 @@ func answer(no *client.Error) string {
 			lines[i] = fmt.Sprintf("%s is %v: %s", field, v, d.Message)
 		}
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }

@@ -134,5 +134,5 @@ func textOf(err error, code int) string {
 	case errors.As(err, &wrong):
 		return wrong.Error()
 	}
-	return "skalds: " + sentence(err)
+	return "skalds: " + printable(strings.Join(sentences(err), "\nskalds: "), true)
 }

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+func TestHuman(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second:                          "0ms",
+		0:                                     "0ms",
+		999 * time.Millisecond:                "999ms",
+		time.Second:                           "1s",
+		1999 * time.Millisecond:               "1.9s",
+		10 * time.Second:                      "10s",
+		59*time.Second + 900*time.Millisecond: "59s",
+		time.Minute:                           "1m",
+		61 * time.Second:                      "1m1s",
+		time.Hour:                             "1h",
+		time.Hour + 59*time.Second:            "1h",
+		23*time.Hour + 59*time.Minute:         "23h59m",
+		24 * time.Hour:                        "1d",
+		400*24*time.Hour + 5*time.Hour + time.Minute: "400d5h",
+	} {
+		if got := human(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(100_000)
+	for name, got := range map[string]string{
+		"no age":     age(0, now),
+		"no start":   between(0, 5),
+		"no end":     between(5, 0),
+		"an age":     strings.Replace(age(98_000, now), "2s", "-", 1),
+		"a duration": strings.Replace(between(98_000, 100_000), "2s", "-", 1),
+	} {
+		if got != "-" {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	if got := moment(0, now); got != "" {
+		t.Errorf("no moment is %q", got)
+	}
+	running := task.Task{LifecycleStatus: task.Running, StartDateTime: 99_000}
+	if got := duration(&running, now); got != "1s" {
+		t.Errorf("it has been running for %q", got)
+	}
+}
+
+// TestWhatIsPrintedDoesNotSteerTheTerminal prints what others wrote into a task.
+func TestWhatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	evil := "a\x1b[2Jb\tc\nd\re\u202ef\u009bg"
+	for name, print := range map[string]func(*bytes.Buffer) error{
+		"one": func(b *bytes.Buffer) error {
+			return printTask(b, asTable, &task.Task{ID: evil, Name: evil, Error: evil})
+		},
+		"lines": func(b *bytes.Buffer) error { return (&taskTable{w: b, format: asTable}).print([]task.Task{{ID: evil}}) },
+		"nodes": func(b *bytes.Buffer) error {
+			return printNodes(b, asTable, []client.Node{{ID: evil, Labels: map[string]string{evil: evil}}})
+		},
+		"node": func(b *bytes.Buffer) error { return printNode(b, asTable, &client.Node{ID: evil, Version: evil}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			if err := print(&b); err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(b.String(), "\x1b\r\u202e\u009b") {
+				t.Errorf("it prints %q", b.String())
+			}
+			if name == "lines" && strings.Count(b.String(), "\n") != 2 {
+				t.Errorf("a task breaks its line: %q", b.String())
+			}
+		})
+	}
+	no := &client.Error{Detail: evil}
+	if text := textOf(no, exitNo); strings.ContainsAny(text, "\x1b\r") {
+		t.Errorf("an error prints %q", text)
+	}
+}
+
+func TestPrintTask(t *testing.T) {
+	t.Parallel()
+	whole := &task.Task{
+		ID: "t-1", ClassName: "resize", Name: "a picture", Description: "of a cat", Source: "cron", Executor: "node-1", Priority: 7,
+		LifecycleStatus: task.Running, Desired: task.DesiredCancelled, Attempt: 2, IdempotencyKey: "k",
+		Attachments: []byte(`{ "w": 100 }`), Progress: &task.Progress{Percent: 12.5, Message: "half a quarter"},
+		Error: "first line\nsecond line",
+	}
+	var b bytes.Buffer
+	if err := printTask(&b, asTable, whole); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "task.txt", b.String())
+}
+
+func TestLongResultIsCut(t *testing.T) {
+	t.Parallel()
+	raw := []byte(`"` + strings.Repeat("é", maxShownJSON) + `"`)
+	got := jsonText(raw)
+	if n := len([]rune(got)); n > maxShownJSON+60 || !strings.Contains(got, "(4002 bytes; -o json shows all)") {
+		t.Errorf("%d characters: ...%s", n, got[len(got)-60:])
+	}
+	if got := jsonText([]byte("not json")); got != "not json" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	no := &client.Error{Status: 422, Title: "Unprocessable Entity", Detail: "validation failed", Errors: []client.Detail{
+		{Location: "body.priority", Value: 11.0, Message: "must be a whole number from 0 to 10"},
+		{Location: "body.id", Value: "a/b", Message: "holds a slash"},
+		{Location: "body.className", Message: "is required"},
+		{Location: "body", Value: true, Message: "must be an object"},
+	}}
+	const fields = "skalds: priority is 11: must be a whole number from 0 to 10\n" +
+		"skalds: id is \"a/b\": holds a slash\n" +
+		"skalds: className is required\n" +
+		"skalds: body is true: must be an object"
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"fields":     {no, fields},
+		"wrapped":    {errors.Join(errors.New("first"), no), "skalds: first\n" + fields},
+		"detail":     {&client.Error{Status: 404, Detail: "there is no task"}, "skalds: there is no task"},
+		"title only": {&client.Error{Status: 502, Title: "Bad Gateway"}, "skalds: the server says 502 Bad Gateway"},
+		"other":      {errors.New("x"), "skalds: x"},
+		"nothing":    {nil, ""},
+	} {
+		if got := textOf(tt.err, exitNo); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, tt.want)
+		}
+	}
+}
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[[2]string]string{
+		{"/var/cache/go-build12/b001/exe/skalds", "/var/cache/go-build12/b001/exe/skalds"}: "go run ./cmd/skalds",
+		{"/usr/bin/skalds", "skalds"}:       "skalds",
+		{"/src/bin/skalds", "./bin/skalds"}: "./bin/skalds",
+	} {
+		if got := command(path[0], path[1]); got != want {
+			t.Errorf("%v is called as %q, want %q", path, got, want)
+		}
+	}
+}
