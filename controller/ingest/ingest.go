@@ -164,7 +164,7 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 	settled := reports[:0]
 	applied := 0
 	for page := range slices.Chunk(reports, pageSize) {
-		var changes []task.Change
+		changes := make([]task.Change, 0, 2*len(page))
 		for n := range page {
 			changes = append(changes, page[n].Changes(now)...)
 		}

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -50,9 +49,7 @@ func TestDevTakesTheStrategyFromTheEnvironment(t *testing.T) {
 	if err != nil || d.DispatcherStrategy != config.StrategyRoundRobin {
 		t.Errorf("the strategy is %q, %v", d.DispatcherStrategy, err)
 	}
-	if err := os.Setenv("DISPATCHER_STRATEGY", "fairest"); err != nil {
-		t.Fatal(err)
-	}
+	t.Setenv("DISPATCHER_STRATEGY", "fairest")
 	if _, err := config.LoadDev(); err == nil || !strings.Contains(err.Error(), "DISPATCHER_STRATEGY") {
 		t.Errorf("a strategy that there is not: %v", err)
 	}

@@ -70,7 +70,7 @@ func (f field) show(text string) string {
 
 // check says what is wanted if the value is not allowed, and "" if it is.
 func (f field) check() string {
-	if c, ok := f.value.Interface().(interface{ check() error }); ok {
+	if c, ok := reflect.TypeAssert[interface{ check() error }](f.value); ok {
 		if err := c.check(); err != nil {
 			return err.Error()
 		}
@@ -95,7 +95,7 @@ func (f field) inRange() bool {
 // bound returns one end of the range. The tags are constants of this package,
 // which the tests read through, so a bad one is a fault of the program.
 func (f field) bound(text string) int64 {
-	if _, ok := f.value.Interface().(time.Duration); ok {
+	if _, ok := reflect.TypeAssert[time.Duration](f.value); ok {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			panic(fmt.Sprintf("config: range of %s: %v", f.variable, err))
@@ -111,7 +111,7 @@ func (f field) bound(text string) int64 {
 
 func (f field) wantRange() string {
 	lowest, highest, _ := strings.Cut(f.limits, "..")
-	if _, ok := f.value.Interface().(time.Duration); ok {
+	if _, ok := reflect.TypeAssert[time.Duration](f.value); ok {
 		return fmt.Sprintf("a length of time from %s to %s, such as 500ms or 2s, or a number of seconds", lowest, highest)
 	}
 	return fmt.Sprintf("a whole number from %s to %s", lowest, highest)

@@ -155,8 +155,7 @@ func (f field) process(variable string) error {
 		Tag:  reflect.StructTag(fmt.Sprintf("envconfig:%q default:%q", variable, f.fallback)),
 	}}))
 	if err := envconfig.Process("", one.Interface()); err != nil {
-		var parse *envconfig.ParseError
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*envconfig.ParseError](err); ok {
 			return parse.Err // what the type wants; the rest is said by the Problem
 		}
 		return fmt.Errorf("read %s: %w", variable, err)

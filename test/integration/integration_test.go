@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -81,9 +82,7 @@ func TestIntegrationADocumentOfAScriptIsDispatched(t *testing.T) {
 			"isPersistent": true, "createDateTime": now, "updateDateTime": now, "deadlineDateTime": int64(0), "lifecycleStatus": "Created",
 			"priority": int32(0), "attachments": bson.D{{Key: "totalSeconds", Value: 3600.0}, {Key: "n", Value: int32(7)}},
 		}
-		for k, v := range change {
-			m[k] = v
-		}
+		maps.Copy(m, change)
 		return m
 	}
 	_, err := tasks.InsertMany(t.Context(), []any{

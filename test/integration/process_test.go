@@ -118,8 +118,7 @@ func (p *process) stop() {
 	case <-time.After(time.Minute):
 		p.t.Fatalf("%s did not end within a minute of SIGTERM", p.name)
 	}
-	var exit *exec.ExitError
-	if errors.As(p.err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](p.err); ok {
 		p.t.Errorf("%s ended with code %d\n%s", p.name, exit.ExitCode(), p.log)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/store/mongo"
 )
 
-func ExampleOpen() {
+func ExampleOpen() { //nolint:testableexamples // it needs a server
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := mongo.Open(ctx, "mongodb://127.0.0.1:27017", "skalds")
