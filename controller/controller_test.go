@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/skalds-go/skalds/events"
@@ -24,6 +25,27 @@ func TestS1_OneLiveNodeGetsItsTaskWithinASecond(t *testing.T) {
 		s.within(time.Second, "the task is finished", s.all(task.Finished, 1))
 		if got := s.get(id); got.Executor != "n1" || got.Attempt != 1 || string(got.Result) != `"n1"` || got.StartDateTime == 0 || got.FinishDateTime == 0 {
 			t.Errorf("task %+v", got)
+		}
+		n.stop()
+		stop()
+	})
+}
+
+// The latency goal, without a stopwatch: in fake time nothing passes between submit and end unless somebody waits for a timer.
+func TestS12_NothingOnATasksWayWaitsForATimer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		stop := s.controller()
+		n := s.node("n1")
+		s.joined(1)
+		for i := range 20 {
+			pass(time.Duration(1000+i*137) * time.Millisecond) // whatever the phase of the loops
+			s.submit("work", 1, fmt.Sprint("t", i))
+			synctest.Wait()
+			got := s.get(fmt.Sprintf("t%d-00000", i))
+			if now := s.clock.Now().UnixMilli(); got.LifecycleStatus != task.Finished || got.StartDateTime != now || got.CreateDateTime != now {
+				t.Fatalf("task %d is %s: created %d, started %d, now %d", i, got.LifecycleStatus, got.CreateDateTime, got.StartDateTime, now)
+			}
 		}
 		n.stop()
 		stop()
