@@ -85,14 +85,15 @@ func newLeadership(c *Controller, lease *leader.Lease) *leadership {
 // startPause is the time between two tries to begin.
 const startPause = 200 * time.Millisecond
 
-// run works until the context ends or the leadership is over.
+// run works until the context ends. It is not for it to judge the lease: one that cannot be trusted for a moment may be renewed by a late
+// answer, and then goes on.
 func (l *leadership) run(ctx context.Context) {
 	log := l.c.deps.Log.With("term", l.lease.Term())
 	log.Info("leading")
 	defer log.Info("not leading any more")
 	failing := false
 	try := func(f func(context.Context) error) bool {
-		for ctx.Err() == nil && l.lease.Valid() {
+		for ctx.Err() == nil { // not longer than the leadership: lead ends it
 			err := f(ctx)
 			if err == nil {
 				return true

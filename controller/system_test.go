@@ -108,7 +108,7 @@ func (s *system) controllerOn(st store.Store, change ...func(*config.Controller)
 // cuttable is a node's way to the others, which a test can cut: to everything, as a machine that dies.
 type cuttable struct {
 	*bustest.Bus
-	registry *registrymemory.Registry
+	registry node.Registry
 	cut      atomic.Bool
 }
 
@@ -161,11 +161,16 @@ type member struct {
 
 // node starts a node that knows the classes work (ends at once) and wait (ends with its context or after an hour).
 func (s *system) node(id string, change ...func(*node.Config)) member {
+	return s.nodeOn(id, s.registry, change...)
+}
+
+// nodeOn starts a node on a registry of its own.
+func (s *system) nodeOn(id string, reg node.Registry, change ...func(*node.Config)) member {
 	cfg := nodetest.Config(id)
 	for _, f := range change {
 		f(&cfg)
 	}
-	c := &cuttable{Bus: s.bus, registry: s.registry}
+	c := &cuttable{Bus: s.bus, registry: reg}
 	n, err := node.New(cfg, node.WithBus[node.Reader](c), node.WithRegistry(c), node.WithClock(s.clock), node.WithLogger(s.log))
 	if err != nil {
 		s.t.Fatal(err)

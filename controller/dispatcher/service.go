@@ -26,8 +26,8 @@ func (w Wake) Signal() {
 	}
 }
 
-// Run makes rounds until the context ends or the leadership is over: at every signal, at every interval, and back to back while there is
-// work and room.
+// Run makes rounds until the context ends: at every signal, at every interval, and back to back while there is work and room. A moment in
+// which the lease cannot be trusted ends no more than a round: a late answer may renew it.
 func (d *Dispatcher) Run(ctx context.Context, wake Wake, interval time.Duration) {
 	timer := d.clock.NewTimer(0) // the first round looks at everything
 	defer timer.Stop()
@@ -44,14 +44,11 @@ func (d *Dispatcher) Run(ctx context.Context, wake Wake, interval time.Duration)
 			out, err := d.Round(ctx, look)
 			look = false
 			more = out.More && err == nil && out.Failed == 0
-			if errors.Is(err, ErrNotLeading) {
-				return
-			}
 			if err == nil && out.Failed == 0 {
 				pause = 0
 				continue
 			}
-			if err != nil && ctx.Err() == nil {
+			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeading) {
 				d.log.Warn("a dispatch round failed; it will be tried again", "error", err)
 			}
 			pause = min(max(2*pause, firstPause), lastPause)
