@@ -66,9 +66,10 @@ type Dispatcher struct {
 	metrics   *Metrics
 	log       *slog.Logger
 
-	placer *placement.Placer
-	claims int64       // made so far, for their ids
-	resume store.Place // where the last round stopped reading for lack of pages
+	placer    *placement.Placer
+	claims    int64 // made so far, for their ids
+	way       way
+	refusedAt time.Duration // when a refusal of the store was logged last; 0 = never
 
 	mu       sync.Mutex
 	strategy placement.Strategy
@@ -119,20 +120,29 @@ const (
 	minPage  = 64 // tasks that it reads at the least
 )
 
+// way is how far rounds have read past tasks that cannot be placed. The next round reads the first page and goes on from there. Tasks that
+// come in between, or can be placed by now, are seen when the way begins anew: at the end of all, or after as many rounds have filled the
+// nodes from its end as it is pages long. So it is read twice at the most for what it saves, and nothing waits behind it for ever.
+type way struct {
+	end   store.Place
+	pages int
+	used  int
+}
+
 // Round places what waits, as long as there is room. With look it reads a page even if there is none, to say why tasks wait.
 func (d *Dispatcher) Round(ctx context.Context, look bool) (Outcome, error) {
 	nodes, targets := d.fleet.View(d.clock.Boot())
-	room := d.room(nodes)
+	slots, queue := d.room(nodes)
 	waiting := make(map[placement.Reason]int)
 	var out Outcome
-	if room == 0 && !look {
+	if slots+queue == 0 && !look {
 		return out, nil
 	}
-	place, looked := store.Place{}, false
-	for page := 0; page < maxPages && (room > 0 || look && !looked); page++ {
+	place := store.Place{}
+	for page := range maxPages {
 		limit := store.MaxBatch
 		if page == 0 {
-			limit = min(max(room, minPage), store.MaxBatch)
+			limit = min(max(slots+queue, minPage), store.MaxBatch)
 		}
 		if d.lease.Remaining() <= 0 {
 			return out, ErrNotLeading
@@ -141,43 +151,50 @@ func (d *Dispatcher) Round(ctx context.Context, look bool) (Outcome, error) {
 		if err != nil {
 			return out, fmt.Errorf("read tasks that wait: %w", err)
 		}
-		looked = true
 		for _, b := range p.Bad {
 			d.log.Warn("a task's document does not decode and was marked Failed", "task", b.ID, "reason", b.Reason)
 		}
 		placed, failed, err := d.dispatch(ctx, nodes, targets, p.Tasks, waiting)
 		out.Placed += placed
 		out.Failed += failed
-		room -= placed
 		if err != nil {
 			return out, err
 		}
-		out.More = p.More && room > 0
-		if !p.More {
-			d.resume = store.Place{}
+		// Room to queue is not worth a search through the whole backlog: it is filled as long as that finds something.
+		slots, queue = d.room(nodes)
+		full := slots == 0 && (queue == 0 || placed == 0)
+		out.More = p.More && !full
+		if full || failed > 0 {
+			if d.way.used++; d.way.used >= d.way.pages {
+				d.way = way{}
+			}
 			break
 		}
-		place = p.Next
-		if page == 0 && place.Before(d.resume) {
-			place = d.resume
+		if !p.More {
+			d.way = way{}
+			break
 		}
-		d.resume = place
+		if place = p.Next; page == 0 && place.Before(d.way.end) {
+			place = d.way.end
+		} else {
+			d.way.end, d.way.pages = place, d.way.pages+1
+		}
 	}
 	d.note(out, waiting)
 	return out, nil
 }
 
-func (d *Dispatcher) room(nodes []placement.Node) int {
-	slots, queue := 0, 0
+// room says how many slots are free, and how many short tasks may queue beside them.
+func (d *Dispatcher) room(nodes []placement.Node) (slots, queue int) {
 	for i := range nodes {
 		n := &nodes[i]
 		slots += max(0, n.Capacity-n.Load)
 		queue += max(0, n.Capacity+n.Prefetch-max(n.Load, n.Capacity))
 	}
 	if slots == 0 && !d.fleet.AnyShort() {
-		return 0
+		return 0, 0
 	}
-	return slots + queue
+	return slots, queue
 }
 
 func (d *Dispatcher) note(out Outcome, waiting map[placement.Reason]int) {
@@ -207,7 +224,7 @@ func (d *Dispatcher) dispatch(ctx context.Context, nodes []placement.Node, targe
 		requests = append(requests, placement.Request{Class: t.ClassName, Short: d.fleet.Short(t.ClassName)})
 	}
 	if len(ends) > 0 {
-		if _, err := d.store.Apply(ctx, ends); err != nil {
+		if _, err := d.store.Apply(ctx, ends); err != nil && !d.refusal(ctx, err) {
 			return 0, 0, fmt.Errorf("end %d tasks that cannot run: %w", len(ends), err)
 		}
 	}
@@ -279,12 +296,27 @@ func (d *Dispatcher) claim(ctx context.Context, picks []pick, now int64) ([]pick
 		}
 		return picks, nil
 	}
-	if err != nil {
+	if err != nil && !d.refusal(ctx, err) {
 		// They may be written or not: the monitor finds out, and sends those that are.
 		d.fleet.Sent(ids, d.clock.Boot())
 		return nil, fmt.Errorf("claim %d tasks: %w", len(picks), err)
 	}
 	return d.winners(ctx, picks, ids)
+}
+
+// refusalEvery is how often a refusal of the store is logged.
+const refusalEvery = time.Minute
+
+// refusal says whether the store will never take some of the changes, and has carried out the others.
+func (d *Dispatcher) refusal(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
+		return false
+	}
+	if now := d.clock.Boot(); d.refusedAt == 0 || now-d.refusedAt >= refusalEvery {
+		d.refusedAt = now
+		d.log.Error("the store refuses to change tasks that wait; they go on waiting", "error", err)
+	}
+	return true
 }
 
 // winners reads back which claims won.

@@ -109,8 +109,11 @@ func setup(t *testing.T, nodes ...registry.Node) *bundle {
 	return b
 }
 
-func (b *bundle) dispatcher(id string) *dispatcher.Dispatcher {
-	return dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: id, TaskMaxBytes: 1024}, b.store, b.fleet, b.wire, b.lease,
+func (b *bundle) dispatcher(id string) *dispatcher.Dispatcher { return b.on(b.store, id) }
+
+// on makes a dispatcher on a store of its own.
+func (b *bundle) on(s dispatcher.Store, id string) *dispatcher.Dispatcher {
+	return dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: id, TaskMaxBytes: 1024}, s, b.fleet, b.wire, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }
 
@@ -205,6 +208,9 @@ func TestWhatCertainlyWasNotSentIsGivenBack(t *testing.T) {
 		t.Fatalf("task %+v, %d claims held", got, b.claims())
 	}
 	b.wire.outcome, b.wire.err = transport.Sent, nil
+	n := node("n1", 4, "a")
+	n.Counter = 2
+	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
 	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 1 {
 		t.Fatalf("%+v %v", out, err)
 	}

@@ -28,6 +28,7 @@ func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
 	for i, r := range d.transport.Assign(ctx, d.lease.Term(), batches) {
 		if r.Err != nil {
 			failure = r.Err
+			d.fleet.Unreachable(batches[i].To.Key) // or it would draw all tasks, since its load stays the least
 		}
 		for j, outcome := range r.Outcomes {
 			t := &batches[i].Tasks[j]

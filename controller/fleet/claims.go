@@ -81,6 +81,15 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	return known
 }
 
+// Unreachable notes that nothing could be sent to an incarnation: it gets no new work until its next heartbeat.
+func (f *Fleet) Unreachable(k Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m, ok := f.members[k]; ok {
+		m.refused = true
+	}
+}
+
 // observeRun keeps a moving mean of a class's run times, in ms; a run counts for a fifth.
 func (f *Fleet) observeRun(class string, ms float64) {
 	mean, ok := f.classes[class]

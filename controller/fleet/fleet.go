@@ -65,7 +65,7 @@ type member struct {
 	left      bool // said goodbye: to be given away without a wait
 	claims    map[string]*entry
 	ended     int  // claims that ended since the last new heartbeat
-	refused   bool // it rejected or released a claim since then: its next heartbeat says why
+	refused   bool // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
 }
 
 type entry struct {
@@ -107,9 +107,9 @@ func (f *Fleet) Blind() {
 	f.blind = true
 }
 
-// Observe takes in a snapshot that was read between began and ended. It says whether a node has joined, and whose work is to be given
-// away now.
-func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (joined bool, lost []Key) {
+// Observe takes in a snapshot that was read between began and ended. It says whether a node may take work that did not before, and whose
+// work is to be given away now.
+func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fresh bool, lost []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	restart := f.blind || snap.RunID != f.runID
@@ -120,8 +120,8 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (joi
 		k := Key{n.ID, n.Incarnation}
 		there[k] = true
 		m := f.member(k)
-		joined = joined || !m.present && !m.gone
 		moved := n.Counter != m.beat.Counter
+		fresh = fresh || !m.gone && (!m.present || moved && m.refused)
 		if moved {
 			m.ended, m.refused = 0, false
 		}
@@ -145,7 +145,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (joi
 			lost = append(lost, k)
 		}
 	}
-	return joined, lost
+	return fresh, lost
 }
 
 // Left notes that an incarnation said goodbye: it holds nothing and takes nothing any more. It reports false if it was not known.
