@@ -39,7 +39,7 @@ func banner(self string, at addresses, nodes []string, capacity int) string {
 	} {
 		fmt.Fprintf(w, "  %s\t%s\n", line[0], line[1]) //nolint:errcheck // a strings.Builder takes everything
 	}
-	w.Flush() //nolint:errcheck // a strings.Builder takes everything
+	_ = w.Flush() // a strings.Builder takes everything
 	b.WriteString("\nTry in another shell:\n\n")
 	try := []string{
 		self + ` task submit demo.echo --attachments '{"x":1}' --wait` + server,

@@ -18,7 +18,7 @@ import (
 
 const (
 	// benchPoll is the pause between two looks at how far the server is: seldom enough not to be measured itself.
-	benchPoll = 100 * time.Millisecond
+	benchPoll = 200 * time.Millisecond
 	// countPause is how long the nodes' counters stand still before the tasks themselves are asked for.
 	countPause = 1500 * time.Millisecond
 	// settleTimeout is how long the nodes may take for two heartbeats without work.
@@ -54,13 +54,13 @@ type pace struct {
 // wait returns when task i is due, or ctx ends.
 func (p pace) wait(ctx context.Context, i int) error {
 	if p.rate <= 0 {
-		return ctx.Err() //nolint:wrapcheck // the caller's own
+		return ctx.Err()
 	}
 	timer := time.NewTimer(time.Until(p.began.Add(time.Duration(float64(i) / p.rate * float64(time.Second)))))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the caller's own
+		return ctx.Err()
 	case <-timer.C:
 		return nil
 	}
@@ -83,10 +83,10 @@ func (b *bench) driveBatches(ctx context.Context, before nodeCounts) error {
 		g.Go(func() error { return b.submit(groupCtx, from, to) })
 	}
 	if err := g.Wait(); err != nil {
-		return err //nolint:wrapcheck // ours
+		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return err //nolint:wrapcheck // the caller's own
+		return err
 	}
 	return b.awaitEnds(ctx, before)
 }
@@ -142,7 +142,7 @@ func (b *bench) awaitEnds(ctx context.Context, before nodeCounts) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // the caller's own
+			return ctx.Err()
 		case <-tick.C:
 		}
 	}
@@ -193,9 +193,9 @@ func (b *bench) driveSingles(ctx context.Context) error {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err //nolint:wrapcheck // ours
+		return err
 	}
-	return ctx.Err() //nolint:wrapcheck // the caller's own
+	return ctx.Err()
 }
 
 func (b *bench) single(ctx context.Context, i int) error {

@@ -25,7 +25,7 @@ func allNodes(ctx context.Context, c *client.Client) ([]client.Node, error) {
 	nodes := []client.Node{}
 	for n, err := range c.AllNodes(ctx) {
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it says what the server refused
+			return nil, err
 		}
 		nodes = append(nodes, n)
 	}
@@ -99,7 +99,7 @@ func (b *bench) settledNodes(ctx context.Context) (nodeCounts, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err() //nolint:wrapcheck // the caller's own
+			return nil, ctx.Err()
 		case <-over.C:
 			return nil, errUnsettled
 		case <-tick.C:

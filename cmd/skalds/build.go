@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/skalds-go/skalds/controller"
@@ -74,7 +75,7 @@ func openStore(ctx context.Context, c *config.Controller, log logger) (store.Sto
 			return s, nil
 		}
 		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
-			return nil, err //nolint:wrapcheck // it names MongoDB and what to set
+			return nil, err
 		}
 		if !said {
 			log.Warn("waiting for MongoDB (MONGO_HOST); the API begins when it answers", "error", err)
@@ -83,7 +84,7 @@ func openStore(ctx context.Context, c *config.Controller, log logger) (store.Sto
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, ctx.Err() //nolint:wrapcheck // the caller's own
+			return nil, ctx.Err()
 		case <-timer.C:
 		}
 	}
@@ -96,8 +97,8 @@ const storePause = 500 * time.Millisecond
 func controllerDeps(ctx context.Context, c *config.Controller, log logger) (controller.Deps, func(), error) {
 	var closers []func() error
 	closeAll := func() {
-		for i := len(closers) - 1; i >= 0; i-- {
-			if err := closers[i](); err != nil {
+		for _, closer := range slices.Backward(closers) {
+			if err := closer(); err != nil {
 				log.Debug("close", "error", err)
 			}
 		}

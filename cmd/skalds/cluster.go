@@ -50,8 +50,8 @@ type cluster struct {
 }
 
 // startCluster starts the parts. They are ready some time later.
-func startCluster(cmd *cobra.Command, o devOptions, log logger) (_ *cluster, err error) {
-	life := context.WithoutCancel(cmd.Context()) // each part is told to stop in its turn
+func startCluster(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) (_ *cluster, err error) {
+	life := context.WithoutCancel(ctx) // each part is told to stop in its turn
 	c := &cluster{closeDeps: func() {}, stopNodes: func() {}, stopController: func() {}}
 	c.failing, c.fail = context.WithCancelCause(life)
 	defer func() {
@@ -73,7 +73,10 @@ func startCluster(cmd *cobra.Command, o devOptions, log logger) (_ *cluster, err
 	if err := c.startController(life, listener, o, log); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	return c, c.startNodes(life, o, log)
+	if err := c.startNodes(life, o, log); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // taken says which flag names the port that another program has.
@@ -105,8 +108,9 @@ func (c *cluster) startController(ctx context.Context, listener net.Listener, o 
 
 // makeTopics makes the topics before anybody looks for them, so that nobody has to wait for them and say so.
 func makeTopics(ctx context.Context, bus controller.Bus, settings map[string]string) error {
-	var specs []kafka.TopicSpec
-	for _, t := range events.Topics() {
+	topics := events.Topics()
+	specs := make([]kafka.TopicSpec, 0, len(topics))
+	for _, t := range topics {
 		spec := kafka.TopicSpec{Name: t.Name, Partitions: devPartitions, Replication: 1, Config: settings}
 		if t.Single {
 			spec.Partitions = 1
@@ -186,6 +190,6 @@ func (c *cluster) server() string { return "http://" + c.api.String() }
 // portOf is the port of an address that this process listens on.
 func portOf(addr string) int {
 	_, text, _ := net.SplitHostPort(addr)
-	port, _ := strconv.Atoi(text) //nolint:errcheck // a listener's address has a port
+	port, _ := strconv.Atoi(text)
 	return port
 }

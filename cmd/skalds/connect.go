@@ -31,7 +31,7 @@ func (f *apiFlags) addServer(cmd *cobra.Command) {
 func (f *apiFlags) connect() (*client.Client, error) {
 	cfg, err := config.LoadClient()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is a list of variables already
+		return nil, err
 	}
 	if f.server != "" {
 		cfg.Server = f.server
@@ -39,5 +39,5 @@ func (f *apiFlags) connect() (*client.Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, usage(f.cmd, "--server is %q, want a URL such as https://skalds.example.org", f.server)
 	}
-	return client.New(client.Config{Server: cfg.Server, Token: string(cfg.APIToken)}) //nolint:wrapcheck // it names the address
+	return client.New(client.Config{Server: cfg.Server, Token: string(cfg.APIToken)})
 }

@@ -31,7 +31,7 @@ controller: it waits for them, and 'skalds health' says what is missing.`,
 func runController(cmd *cobra.Command, _ []string) error {
 	cfg, err := config.LoadController()
 	if err != nil {
-		return err //nolint:wrapcheck // it is a list of variables already
+		return err
 	}
 	log := newLogger(cmd.ErrOrStderr(), cfg.Level.Slog())
 	deps, closeDeps, err := controllerDeps(cmd.Context(), &cfg, log)
@@ -49,7 +49,7 @@ func runController(cmd *cobra.Command, _ []string) error {
 	log.Info("controller starts", "version", version, "mode", cfg.Mode, "api", "http://"+listener.Addr().String(), "store", cfg.Store)
 	err = controller.New(cfg, deps).Run(cmd.Context(), listener)
 	log.Info("controller stopped")
-	return err //nolint:wrapcheck // it says that it is the controller's
+	return err
 }
 
 // listen opens the port of the API.

@@ -47,7 +47,7 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.LoadDev()
 			if err != nil {
-				return err //nolint:wrapcheck // it is a list of variables already
+				return err
 			}
 			if os.Getenv("LOG_LEVEL") == "" {
 				env.Level = config.LogWarn
@@ -99,7 +99,7 @@ const readyPause = 20 * time.Millisecond
 func awaitReady(ctx context.Context, server string, nodes int) error {
 	c, err := client.New(client.Config{Server: server})
 	if err != nil {
-		return err //nolint:wrapcheck // it names the address
+		return err
 	}
 	defer c.Close()
 	tick := time.NewTicker(readyPause)
@@ -112,7 +112,7 @@ func awaitReady(ctx context.Context, server string, nodes int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // the caller knows what it waited for
+			return ctx.Err()
 		case <-tick.C:
 		}
 	}
@@ -120,7 +120,7 @@ func awaitReady(ctx context.Context, server string, nodes int) error {
 
 func runDev(cmd *cobra.Command, o devOptions, log logger) error {
 	ctx := cmd.Context()
-	c, err := startCluster(cmd, o, log)
+	c, err := startCluster(ctx, cmd, o, log)
 	if err != nil {
 		return err
 	}

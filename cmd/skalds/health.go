@@ -31,7 +31,7 @@ is missing, and 3 if it cannot be reached.`,
 			defer cancel()
 			missing, err := c.Ready(ctx)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the server
+				return err
 			}
 			if len(missing) > 0 {
 				reasons := make([]string, len(missing))

@@ -141,7 +141,7 @@ func startDev(t testing.TB, args ...string) *devCluster {
 	})
 	out.await(t, " node\n")
 	d.banner = out.await(t, " nodes list")
-	for _, line := range strings.Split(d.banner, "\n") {
+	for line := range strings.SplitSeq(d.banner, "\n") {
 		switch f := strings.Fields(line); {
 		case len(f) >= 2 && f[0] == "API":
 			d.server = f[1]

@@ -24,15 +24,15 @@ DRAIN_SOFT, and what is left goes to other nodes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.LoadNode()
 			if err != nil {
-				return err //nolint:wrapcheck // it is a list of variables already
+				return err
 			}
 			log := newLogger(cmd.ErrOrStderr(), cfg.Level.Slog())
 			n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log))
 			if err != nil {
-				return err //nolint:wrapcheck // it says that it is the node's
+				return err
 			}
 			demo.Register(n)
-			return n.Run(cmd.Context()) //nolint:wrapcheck // it says that it is the node's
+			return n.Run(cmd.Context())
 		},
 	}
 }

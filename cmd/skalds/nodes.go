@@ -60,7 +60,7 @@ func newNodesShow() *cobra.Command {
 			defer c.Close()
 			n, err := c.Node(cmd.Context(), args[0])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what the server refused
+				return err
 			}
 			return printNode(cmd.OutOrStdout(), flags.format, &n)
 		},
@@ -94,7 +94,7 @@ func printNodes(w io.Writer, f format, nodes []client.Node) error {
 }
 
 func labelText(labels map[string]string) string {
-	var list []string
+	list := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		list = append(list, key+"="+labels[key])
 	}

@@ -71,11 +71,11 @@ func TestTimes(t *testing.T) {
 func TestWhatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2Jb\tc\nd\re\u202ef\u009bg"
-	for name, print := range map[string]func(*bytes.Buffer) error{
+	for name, show := range map[string]func(*bytes.Buffer) error{
 		"one": func(b *bytes.Buffer) error {
 			return printTask(b, asTable, &task.Task{ID: evil, Name: evil, Error: evil})
 		},
-		"lines": func(b *bytes.Buffer) error { return (&taskTable{w: b, format: asTable}).print([]task.Task{{ID: evil}}) },
+		"lines": func(b *bytes.Buffer) error { return (&taskTable{w: b, format: asTable}).add([]task.Task{{ID: evil}}) },
 		"nodes": func(b *bytes.Buffer) error {
 			return printNodes(b, asTable, []client.Node{{ID: evil, Labels: map[string]string{evil: evil}}})
 		},
@@ -84,7 +84,7 @@ func TestWhatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b bytes.Buffer
-			if err := print(&b); err != nil {
+			if err := show(&b); err != nil {
 				t.Fatal(err)
 			}
 			if strings.ContainsAny(b.String(), "\x1b\r\u202e\u009b") {

@@ -13,9 +13,10 @@ func unreachable(err error) bool { return errors.Is(err, client.ErrUnreachable) 
 
 // sentences are an error as a person reads it, each thing that is wrong for itself.
 func sentences(err error) []string {
-	if several, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") { //nolint:errorlint // a joined error, not one within
-		var all []string
-		for _, e := range several.Unwrap() {
+	if several, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
+		list := several.Unwrap()
+		all := make([]string, 0, len(list))
+		for _, e := range list {
 			all = append(all, sentences(e)...)
 		}
 		return all

@@ -34,7 +34,7 @@ func (p *progress) show(done int) {
 		return
 	}
 	p.drawn = time.Now()
-	_, _ = fmt.Fprint(p.w, "\r", p.line(done, p.drawn.Sub(p.began)), "\x1b[K") //nolint:errcheck // it is for looking at only
+	_, _ = fmt.Fprint(p.w, "\r", p.line(done, p.drawn.Sub(p.began)), "\x1b[K")
 }
 
 func (p *progress) line(done int, took time.Duration) string {
@@ -47,6 +47,6 @@ func (p *progress) line(done int, took time.Duration) string {
 // end wipes the bar away.
 func (p *progress) end() {
 	if p.w != nil {
-		_, _ = fmt.Fprint(p.w, "\r\x1b[K") //nolint:errcheck // it is for looking at only
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }

@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err := root.ExecuteContext(ctx)
 	code := codeOf(ctx, err)
 	if text := textOf(err, code); text != "" {
-		_, _ = fmt.Fprintln(stderr, text) //nolint:errcheck // there is nowhere else to say it
+		_, _ = fmt.Fprintln(stderr, text)
 	}
 	return code
 }

@@ -36,7 +36,7 @@ func newStrategyGet() *cobra.Command {
 			defer c.Close()
 			d, err := c.Dispatcher(cmd.Context())
 			if err != nil {
-				return err //nolint:wrapcheck // it says what the server refused
+				return err
 			}
 			return printDispatcher(cmd.OutOrStdout(), flags.format, &d)
 		},
@@ -63,7 +63,7 @@ LEAST_TASKS takes the node with the most room, ROUND_ROBIN one after the other, 
 			defer c.Close()
 			d, err := c.SetStrategy(cmd.Context(), args[0])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what the server refused
+				return err
 			}
 			return printDispatcher(cmd.OutOrStdout(), flags.format, &d)
 		},

@@ -92,7 +92,7 @@ type taskTable struct {
 	any    bool
 }
 
-func (t *taskTable) print(list []task.Task) error {
+func (t *taskTable) add(list []task.Task) error {
 	if t.format == asTable {
 		return t.lines(list)
 	}

@@ -61,10 +61,10 @@ func listTasks(cmd *cobra.Command, c *client.Client, f format, q client.Query, l
 		}
 		page, err := c.List(cmd.Context(), q)
 		if err != nil {
-			return err //nolint:wrapcheck // it says what the server refused
+			return err
 		}
 		if len(page.Items) > 0 || !table.any {
-			if err := table.print(page.Items); err != nil {
+			if err := table.add(page.Items); err != nil {
 				return err
 			}
 		}

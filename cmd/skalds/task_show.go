@@ -19,7 +19,7 @@ func newTaskShow() *cobra.Command {
 			defer c.Close()
 			t, err := c.Get(cmd.Context(), args[0])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what the server refused
+				return err
 			}
 			return printTask(cmd.OutOrStdout(), flags.format, &t)
 		},

@@ -55,7 +55,7 @@ func steerCommand(cmd *cobra.Command, do func(*client.Client, context.Context, s
 		}
 		table := taskTable{w: cmd.OutOrStdout(), format: flags.format}
 		if len(done) > 0 {
-			errs = append(errs, table.print(done))
+			errs = append(errs, table.add(done))
 		}
 		return errors.Join(append(errs, table.end())...)
 	}

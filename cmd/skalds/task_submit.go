@@ -53,7 +53,7 @@ The id of a task that exists is refused (exit code 1); the idempotency key of on
 			defer c.Close()
 			t, err := c.Submit(cmd.Context(), in)
 			if err != nil {
-				return err //nolint:wrapcheck // it says what the server refused
+				return err
 			}
 			if !wait {
 				return printTask(cmd.OutOrStdout(), flags.format, &t)
@@ -74,11 +74,11 @@ The id of a task that exists is refused (exit code 1); the idempotency key of on
 }
 
 // readAttachments reads the value of --attachments.
-func readAttachments(cmd *cobra.Command, value string) (json.RawMessage, error) {
-	raw := []byte(value)
+func readAttachments(cmd *cobra.Command, flag string) (json.RawMessage, error) {
+	raw := []byte(flag)
 	var err error
-	switch name, isFile := strings.CutPrefix(value, "@"); {
-	case value == "-":
+	switch name, isFile := strings.CutPrefix(flag, "@"); {
+	case flag == "-":
 		raw, err = readBounded(cmd.InOrStdin())
 	case isFile:
 		raw, err = readFile(name)
@@ -87,17 +87,17 @@ func readAttachments(cmd *cobra.Command, value string) (json.RawMessage, error) 
 		return nil, usage(cmd, "--attachments: %v", err)
 	}
 	var syntax *json.SyntaxError
-	var any json.RawMessage
-	if err := json.Unmarshal(raw, &any); errors.As(err, &syntax) {
+	var value json.RawMessage
+	if err := json.Unmarshal(raw, &value); errors.As(err, &syntax) {
 		return nil, usage(cmd, "--attachments is not JSON: %v, after %d bytes; quote it for the shell, such as --attachments '{\"x\":1}'", err, syntax.Offset)
 	} else if err != nil {
 		return nil, usage(cmd, "--attachments is not JSON: %v", err)
 	}
-	return any, nil
+	return value, nil
 }
 
 func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name) //nolint:gosec // the file that the person names
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the file
 	}

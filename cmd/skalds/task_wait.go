@@ -52,7 +52,7 @@ func waitAndPrint(cmd *cobra.Command, c *client.Client, f format, id string, tim
 		return fmt.Errorf("task %s has not ended within %s", id, timeout)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // it says what the server refused
+		return err
 	}
 	if err := printTask(cmd.OutOrStdout(), f, &t); err != nil {
 		return err
