@@ -86,7 +86,7 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 
 func newIncarnation() string { return rand.Text() }
 
-// run is the session's whole life. It returns errAgain if the trust was lost and all work has stopped.
+// run is the session's whole life. It returns errAgain if the trust was lost and all work has stopped, or never came in time.
 func (s *session) run(ctx context.Context) error { //nolint:contextcheck // the loops outlive ctx: the session drains
 	if !s.locate(ctx) {
 		return nil // it ended before anybody knew of the node
@@ -104,10 +104,14 @@ func (s *session) run(ctx context.Context) error { //nolint:contextcheck // the 
 	})
 	defer end()
 
-	if !s.join(ctx) {
+	if joined, err := s.join(ctx); !joined {
 		end()
-		s.leave() //nolint:contextcheck // ctx has ended; a heartbeat whose answer got lost may have registered the node
-		return nil
+		s.close()
+		if errors.Is(err, errAgain) {
+			s.sayGoodbye() //nolint:contextcheck // ctx may have ended
+		}
+		s.leave() //nolint:contextcheck // ctx may have ended; a heartbeat whose answer got lost may have registered the node
+		return err
 	}
 	writers.Go(func() { s.beatLoop(stop) })
 	writers.Go(func() { s.flushLoop(stop) })

@@ -79,25 +79,33 @@ func (s *session) trustLoop(stop <-chan struct{}) {
 }
 
 // join registers the node: it tries until a heartbeat is confirmed, and reports false if ctx ended first. The readers must be made.
-func (s *session) join(ctx context.Context) bool {
+//
+// A heartbeat whose answer got lost may have registered the node, and brought it claims. If so much time has passed since then that they
+// may have been given away again, the session must not start them: join gives errAgain, and the next one begins with nothing.
+func (s *session) join(ctx context.Context) (bool, error) {
 	said := ""
+	since := s.clock.Boot() // it was not registered before
 	for {
 		sent := s.clock.Boot()
 		err := s.beat(ctx, s.beatTimeout())
 		switch {
-		case err == nil:
+		case err == nil && s.clock.Boot()-since < s.cfg.LostAfter-s.cfg.StopMargin:
 			s.confirm(sent)
 			s.begin()
-			return true
+			return true, nil
+		case err == nil:
+			s.log.Warn("the registration took too long: the node registers anew", "after", s.clock.Boot()-since)
+			return false, errAgain
 		case ctx.Err() != nil:
-			return false
+			return false, nil
 		case errors.Is(err, registry.ErrTaken):
+			since = sent
 			said = s.sayOnce(said, "its id, which another incarnation holds", err)
 		default:
 			said = s.sayOnce(said, "the registry", err)
 		}
 		if !s.pause(ctx.Done(), s.cfg.HeartbeatInterval) {
-			return false
+			return false, nil
 		}
 	}
 }
