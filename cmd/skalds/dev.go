@@ -61,7 +61,7 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return runDev(cmd, o, newLogger(cmd.ErrOrStderr(), env.Level.Slog()))
+			return runDev(cmd.Context(), cmd, o, newLogger(cmd.ErrOrStderr(), env.Level.Slog()))
 		},
 	}
 	f := cmd.Flags()
@@ -118,8 +118,7 @@ func awaitReady(ctx context.Context, server string, nodes int) error {
 	}
 }
 
-func runDev(cmd *cobra.Command, o devOptions, log logger) error {
-	ctx := cmd.Context()
+func runDev(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) error {
 	c, err := startCluster(ctx, cmd, o, log)
 	if err != nil {
 		return err
