@@ -115,16 +115,10 @@ func (l *leadership) run(ctx context.Context) {
 	in := ingest.New(l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
 		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: func() { l.c.work.Signal(); l.c.wishes.Signal() },
 	}, l.c.ingest, log)
-	service := ingest.NewService(in, l.c.transport, l.lease.Term(), func(partition int, from kafka.Position) ingest.Reader {
+	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {
 		return l.c.deps.Open(events.TopicStatus, partition, from)
 	})
-	if !try(func(ctx context.Context) error {
-		n, err := l.c.deps.Bus.Partitions(ctx, events.TopicStatus)
-		if err != nil {
-			return fmt.Errorf("learn the partitions of %s: %w", events.TopicStatus, err)
-		}
-		return service.Load(ctx, n)
-	}) {
+	if !try(service.Load) {
 		return
 	}
 	m := monitor.New(monitor.Config{

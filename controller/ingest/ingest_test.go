@@ -334,7 +334,7 @@ func TestNotices(t *testing.T) {
 }
 
 func (b *bundle) service() *ingest.Service {
-	return ingest.NewService(b.ingest, b.teller, 1, func(partition int, from kafka.Position) ingest.Reader {
+	return ingest.NewService(b.ingest, b.teller, 1, b.bus, func(partition int, from kafka.Position) ingest.Reader {
 		return b.bus.Reader(events.TopicStatus, partition, from)
 	})
 }
@@ -342,7 +342,7 @@ func (b *bundle) service() *ingest.Service {
 // run starts the service and gives what stops it.
 func run(t *testing.T, s *ingest.Service) (stop func()) {
 	t.Helper()
-	if err := s.Load(t.Context(), 2); err != nil {
+	if err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -21,7 +21,6 @@ type Reader interface {
 // Bus is the part of the bus that ingest uses.
 type Bus interface {
 	Partitions(ctx context.Context, topic string) (int, error)
-	Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error)
 }
 
 const (
@@ -30,6 +29,7 @@ const (
 	drainLimit  = 4000                  // records that one round takes in
 	firstPause  = 20 * time.Millisecond // pause after a round that failed; doubles up to lastPause
 	lastPause   = time.Second
+	growEvery   = 2 * time.Second // time between two looks for partitions that were added
 )
 
 // Progress says how far ingest has come. It is safe for concurrent use.
@@ -75,25 +75,30 @@ type batch struct {
 	after     kafka.Position
 }
 
-// Service runs an ingest on all partitions of task.status.
+// Service runs an ingest on all partitions of task.status, also those that are added meanwhile.
 type Service struct {
 	ingest    *Ingest
 	transport Transport
 	term      int64
+	bus       Bus
 	open      func(partition int, from kafka.Position) Reader
 	progress  *Progress
 }
 
 // NewService makes the service of one leadership. Open makes a reader of a partition of task.status.
-func NewService(i *Ingest, t Transport, term int64, open func(partition int, from kafka.Position) Reader) *Service {
-	return &Service{ingest: i, transport: t, term: term, open: open, progress: &Progress{done: make(map[int]kafka.Position)}}
+func NewService(i *Ingest, t Transport, term int64, b Bus, open func(partition int, from kafka.Position) Reader) *Service {
+	return &Service{ingest: i, transport: t, term: term, bus: b, open: open, progress: &Progress{done: make(map[int]kafka.Position)}}
 }
 
 // Progress says how far the service has come.
 func (s *Service) Progress() *Progress { return s.progress }
 
-// Load reads the stored positions; without one, a partition is read from its earliest record.
-func (s *Service) Load(ctx context.Context, partitions int) error {
+// Load learns the partitions and reads the stored positions; without one, a partition is read from its earliest record.
+func (s *Service) Load(ctx context.Context) error {
+	partitions, err := s.bus.Partitions(ctx, events.TopicStatus)
+	if err != nil {
+		return fmt.Errorf("learn the partitions of %s: %w", events.TopicStatus, err)
+	}
 	stored, err := s.ingest.store.Positions(ctx, events.TopicStatus)
 	if err != nil {
 		return fmt.Errorf("read the positions in %s: %w", events.TopicStatus, err)
@@ -120,8 +125,34 @@ func (s *Service) Run(ctx context.Context) {
 			s.read(ctx, partition, from, in)
 		})
 	}
+	readers.Go(func() {
+		s.grow(ctx, len(starts), func(partition int) {
+			readers.Go(func() { s.read(ctx, partition, kafka.Earliest(), in) })
+		})
+	})
 	defer readers.Wait()
 	s.loop(ctx, in)
+}
+
+// grow has partitions read that are added while the service runs: what nodes that join later report is there. have is how many are read.
+func (s *Service) grow(ctx context.Context, have int, read func(partition int)) {
+	timer := s.ingest.clock.NewTimer(growEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		}
+		if n, err := s.bus.Partitions(ctx, events.TopicStatus); err == nil {
+			for ; have < n; have++ {
+				s.ingest.log.Info("reading a partition that was added", "topic", events.TopicStatus, "partition", have)
+				s.progress.set(have, kafka.Earliest())
+				read(have)
+			}
+		}
+		timer.Reset(growEvery)
+	}
 }
 
 func (s *Service) read(ctx context.Context, partition int, from kafka.Position, in chan<- batch) {

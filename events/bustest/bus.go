@@ -59,6 +59,16 @@ func (b *Bus) Create(topic string, partitions int) {
 	b.changed()
 }
 
+// Grow gives a topic more partitions; those that it has stay as they are.
+func (b *Bus) Grow(topic string, partitions int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.topics[topic]) < partitions {
+		b.topics[topic] = append(b.topics[topic], &partition{})
+	}
+	b.changed()
+}
+
 // Fail has f decide over every publish from now on; nil lets all of them succeed.
 func (b *Bus) Fail(f Fault) {
 	b.mu.Lock()
