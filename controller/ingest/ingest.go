@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -163,7 +162,9 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 	now := i.clock.Now().UnixMilli()
 	settled := reports[:0]
 	applied := 0
-	for page := range slices.Chunk(reports, pageSize) {
+	for rest := reports; len(rest) > 0; {
+		page := rest[:pageLen(rest)]
+		rest = rest[len(page):]
 		changes := make([]task.Change, 0, 2*len(page))
 		for n := range page {
 			changes = append(changes, page[n].Changes(now)...)
@@ -188,8 +189,23 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 	return settled, nil
 }
 
-// pageSize is how many reports one call of the store carries: each is one change, or two.
-const pageSize = store.MaxBatch / 2
+// What one call of the store carries at most: reports, each of which is one change or two, and bytes of results, so that a call can be done
+// within its time; but one report in any case.
+const (
+	pageReports = store.MaxBatch / 2
+	pageBytes   = 4 << 20
+)
+
+// pageLen is how many of the reports one call carries.
+func pageLen(reports []task.Report) int {
+	bytes := 0
+	for n := range min(len(reports), pageReports) {
+		if bytes += len(reports[n].Result); bytes > pageBytes && n > 0 {
+			return n
+		}
+	}
+	return min(len(reports), pageReports)
+}
 
 // applySingly finds out which reports the store refuses. Such a one becomes a failure that says so. If even that is refused, it is left
 // unsettled: its node reports it again, and the others do not wait for it.

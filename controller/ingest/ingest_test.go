@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ type faulty struct {
 	fails   int
 	refuses string // id of a task whose results it refuses
 	deaf    bool   // it refuses everything
+	largest int    // bytes of results in one call, at most
 }
 
 var errRefused = errors.New("refused for good")
@@ -48,6 +50,11 @@ func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) 
 		f.fails--
 		return 0, store.ErrUnavailable
 	}
+	bytes := 0
+	for _, c := range changes {
+		bytes += len(c.Result)
+	}
+	f.largest = max(f.largest, bytes)
 	for _, c := range changes {
 		if f.deaf || c.ID == f.refuses && c.Result != nil {
 			return 0, errRefused
@@ -314,6 +321,27 @@ func TestWhatTheStoreRefusesAltogetherIsNotSettled(t *testing.T) {
 	b.store.deaf = false
 	if err := b.ingest.Round(t.Context(), records); err != nil || b.status(t, tasks[0].ID) != task.Finished {
 		t.Fatal(err, b.status(t, tasks[0].ID))
+	}
+}
+
+// A call of the store has a few seconds. With as many large results as reports fit into a page it would never be done, and tried for ever.
+func TestOneCallOfTheStoreCarriesFewBytes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tasks := b.assigned(t, 100)
+	large := []byte(`"` + strings.Repeat("x", 256<<10-2) + `"`)
+	var records []kafka.Record
+	for i := range tasks {
+		r := report(&tasks[i], task.ReportFinished)
+		r.Result = large
+		records = append(records, record(t, events.Status{Reports: []task.Report{r}}))
+	}
+	if err := b.ingest.Round(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	counts, _ := b.store.Counts(t.Context())
+	if counts[task.Finished] != 100 || b.store.largest > 4<<20 {
+		t.Errorf("%d finished, %d bytes in one call", counts[task.Finished], b.store.largest)
 	}
 }
 

@@ -26,7 +26,8 @@ type Bus interface {
 const (
 	settleAfter = 50 * time.Millisecond // how long a settled claim may wait for others to be told of together
 	saveAfter   = time.Second           // how long a position may wait to be stored
-	drainLimit  = 4000                  // records that one round takes in
+	drainLimit  = 4000                  // records that one round takes in, but for those of the read that passes it
+	drainBytes  = 16 << 20              // and bytes of them
 	firstPause  = 20 * time.Millisecond // pause after a round that failed; doubles up to lastPause
 	lastPause   = time.Second
 	growEvery   = 2 * time.Second // time between two looks for partitions that were added
@@ -211,12 +212,12 @@ func (s *Service) loop(ctx context.Context, in <-chan batch) {
 
 // take makes a round of one batch and of what else is there already. It tries until the store takes it.
 func (s *Service) take(ctx context.Context, b batch, in <-chan batch) bool {
-	records := b.records
+	records, bytes := b.records, sizeOf(b.records)
 	after := map[int]kafka.Position{b.partition: b.after}
-	for more := true; more && len(records) < drainLimit; {
+	for more := true; more && len(records) < drainLimit && bytes < drainBytes; {
 		select {
 		case next := <-in:
-			records = append(records, next.records...)
+			records, bytes = append(records, next.records...), bytes+sizeOf(next.records)
 			after[next.partition] = next.after
 		default:
 			more = false
@@ -243,6 +244,14 @@ func (s *Service) take(ctx context.Context, b batch, in <-chan batch) bool {
 		s.progress.set(partition, at)
 	}
 	return true
+}
+
+func sizeOf(records []kafka.Record) int {
+	n := 0
+	for i := range records {
+		n += len(records[i].Value)
+	}
+	return n
 }
 
 // save stores the positions. Where it fails, records will be read again, which does no harm.
