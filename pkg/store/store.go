@@ -42,9 +42,16 @@ type Store interface {
 type Tasks interface {
 	// Create stores new tasks, each for itself, and gives one outcome for each, in order.
 	Create(ctx context.Context, tasks []task.Task) ([]CreateOutcome, error)
-	// Pending reads tasks that wait (Created, Passive) in the order (priority descending, createDateTime, id), at most limit of them
+	// Pending reads tasks that wait (Created, Passive, without notBefore) in the order (priority descending, createDateTime, id), at most limit of them
 	// (1..MaxBatch), those after the given place. A document that does not decode is marked Failed with the reason and is in Bad.
 	Pending(ctx context.Context, after Place, limit int) (PendingPage, error)
+	// Ripen lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now (epoch ms), at most
+	// limit of them (1..MaxBatch), and says how many those were, and the earliest notBefore that is left among tasks that wait; 0 = none.
+	// Pending does not give a task that has the field.
+	Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
+	// Overdue reads tasks that have not ended and whose deadlineDateTime has come by now (epoch ms), the earliest first, at most limit of
+	// them (1..MaxBatch), without attachments and result. It says the earliest deadline after now, too; 0 = none.
+	Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error)
 	// Apply carries out changes, each for itself, in no certain order, and says how many applied. With an error that is not
 	// ErrUnavailable, the changes that it names will never be taken, and the others have been carried out.
 	Apply(ctx context.Context, changes []task.Change) (int, error)

@@ -21,7 +21,27 @@ type Change struct {
 	Error      string          // empty = as it was
 	Progress   *Progress       // nil = as it was
 	Desired    Desired         // empty = as it was; a terminal status clears it in any case
-	Reset      bool            // forget the outcome of the last run: times, result, error, progress, failures, wishes
+	NoDesired  bool            // the wish is withdrawn, or carried out
+	NotBefore  int64           // epoch ms before which the task is not to run; 0 = as it was
+	Counts     *Counts         // failures and crashes; nil = as they were
+	Run        *Run            // one more ended attempt for the history, which keeps the last MaxRuns; nil = none
+	Update     *Update         // new attachments; nil = as they were
+	Reset      bool            // forget the outcome of the last run: times, result, error, progress, counts, wishes
+}
+
+// MaxRuns is how many ended attempts a task's history keeps.
+const MaxRuns = 20
+
+// Counts is what is laid to a task's account.
+type Counts struct {
+	Failures int
+	Crashes  int
+}
+
+// Update replaces a task's attachments. It is part of what must match: it applies only if the attachments are still those of version From.
+type Update struct {
+	From        int64 // attachmentsVersion as read; the new one is From+1
+	Attachments json.RawMessage
 }
 
 // Assignment is one claim: this attempt of the task belongs to this incarnation of the node.
@@ -35,7 +55,8 @@ type Assignment struct {
 
 // Matches says whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
-	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID
+	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID &&
+		(c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
 // Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one atomic step.
@@ -47,7 +68,7 @@ func (c *Change) Apply(t *Task) bool {
 	t.UpdateDateTime = c.UpdatedAt
 	if c.Reset {
 		t.StartDateTime, t.FinishDateTime, t.AssignedDateTime = 0, 0, 0
-		t.Result, t.Error, t.Progress, t.Failures, t.Crashes, t.Desired = nil, "", nil, 0, 0, ""
+		t.Result, t.Error, t.Progress, t.Failures, t.Crashes, t.Desired, t.NotBefore = nil, "", nil, 0, 0, "", 0
 	}
 	if a := c.Assign; a != nil {
 		t.Executor, t.Incarnation, t.Attempt, t.ClaimID, t.AssignedDateTime = a.Executor, a.Incarnation, a.Attempt, a.ClaimID, a.At
@@ -74,8 +95,20 @@ func (c *Change) Apply(t *Task) bool {
 	if c.Desired != "" {
 		t.Desired = c.Desired
 	}
-	if c.To.Terminal() {
+	if c.To.Terminal() || c.NoDesired {
 		t.Desired = ""
+	}
+	if c.NotBefore != 0 {
+		t.NotBefore = c.NotBefore
+	}
+	if c.Counts != nil {
+		t.Failures, t.Crashes = c.Counts.Failures, c.Counts.Crashes
+	}
+	if c.Run != nil {
+		t.Attempts = append(t.Attempts[max(0, len(t.Attempts)-MaxRuns+1):len(t.Attempts):len(t.Attempts)], *c.Run)
+	}
+	if c.Update != nil {
+		t.Attachments, t.AttachmentsVersion = c.Update.Attachments, c.Update.From+1
 	}
 	return true
 }

@@ -62,6 +62,8 @@ const statuses = 7
 //	byID       Get, Apply, Purge
 //	byKey      Create: idempotency keys
 //	pending    Pending: tasks that wait and are the controller's
+//	later      Ripen: tasks that would wait, by (notBefore, id)
+//	deadlines  Overdue: tasks that have not ended and have a deadline, by (deadlineDateTime, id)
 //	byStatus   List, Active, and Counts by their lengths; each by (createDateTime, id)
 //	byExecutor List of one executor, by (createDateTime, id)
 //	ended      Expire and the bound on what is kept: by (updateDateTime, id)
@@ -72,6 +74,8 @@ type index struct {
 	byID       map[string]*entry
 	byKey      map[string]*entry
 	pending    *tree[waiting]
+	later      *tree[place]
+	deadlines  *tree[place]
 	byStatus   [statuses]*tree[place]
 	byExecutor map[string]*tree[place]
 	ended      *tree[place]
@@ -82,6 +86,7 @@ func newIndex() *index {
 	x := &index{
 		byID: map[string]*entry{}, byKey: map[string]*entry{}, wishes: map[*entry]struct{}{},
 		pending: newTree(byUrgency), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
+		later: newTree(byPlace), deadlines: newTree(byPlace),
 	}
 	for i := range x.byStatus {
 		x.byStatus[i] = newTree(byPlace)
@@ -103,6 +108,8 @@ var order = [statuses]task.Status(task.All())
 
 func (e *entry) created() place { return place{e.t.CreateDateTime, e} }
 func (e *entry) updated() place { return place{e.t.UpdateDateTime, e} }
+func (e *entry) ripe() place    { return place{e.t.NotBefore, e} }
+func (e *entry) due() place     { return place{e.t.DeadlineDateTime, e} }
 
 func (e *entry) waits() bool {
 	return e.t.LifecycleStatus == task.Created && e.t.Mode == task.ModePassive
@@ -135,7 +142,7 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 	if !c.Matches(&e.t) {
 		return false
 	}
-	moves := c.To != e.t.LifecycleStatus || c.To.Terminal()
+	moves := c.To != e.t.LifecycleStatus || c.To.Terminal() || c.NotBefore != 0
 	if moves {
 		x.unlink(e)
 	}
@@ -159,21 +166,35 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 // link puts e into the orders that depend on its status; unlink takes it out of them.
 func (x *index) link(e *entry) {
 	x.of(e.t.LifecycleStatus).add(e.created())
-	if e.waits() {
+	switch {
+	case !e.waits():
+	case e.t.NotBefore != 0:
+		x.later.add(e.ripe())
+	default:
 		x.pending.add(waiting{e.t.Priority, e.created()})
 	}
-	if e.t.LifecycleStatus.Terminal() {
+	switch {
+	case e.t.LifecycleStatus.Terminal():
 		x.ended.add(e.updated())
+	case e.t.DeadlineDateTime != 0:
+		x.deadlines.add(e.due())
 	}
 }
 
 func (x *index) unlink(e *entry) {
 	x.of(e.t.LifecycleStatus).remove(e.created())
-	if e.waits() {
+	switch {
+	case !e.waits():
+	case e.t.NotBefore != 0:
+		x.later.remove(e.ripe())
+	default:
 		x.pending.remove(waiting{e.t.Priority, e.created()})
 	}
-	if e.t.LifecycleStatus.Terminal() {
+	switch {
+	case e.t.LifecycleStatus.Terminal():
 		x.ended.remove(e.updated())
+	case e.t.DeadlineDateTime != 0:
+		x.deadlines.remove(e.due())
 	}
 }
 

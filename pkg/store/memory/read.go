@@ -47,6 +47,61 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 	return page, nil
 }
 
+// Ripen implements store.Tasks.
+func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+	if err := alive(ctx); err != nil {
+		return 0, 0, err
+	}
+	if err := store.CheckLimit(limit); err != nil {
+		return 0, 0, fmt.Errorf("ripen: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		first, ok := s.tasks.later.Min()
+		switch {
+		case !ok:
+			return ripened, 0, nil
+		case first.at > now || ripened == limit:
+			return ripened, first.at, nil
+		}
+		s.tasks.unlink(first.e)
+		first.e.t.NotBefore = 0
+		s.tasks.link(first.e)
+		ripened++
+	}
+}
+
+// Overdue implements store.Tasks.
+func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error) {
+	if err := alive(ctx); err != nil {
+		return nil, 0, err
+	}
+	if err := store.CheckLimit(limit); err != nil {
+		return nil, 0, fmt.Errorf("overdue: %w", err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.tasks.deadlines.Scan(func(p place) bool {
+		if p.at > now {
+			next = p.at
+			return false
+		}
+		if len(tasks) < limit {
+			tasks = append(tasks, p.e.light())
+			return true
+		}
+		return false
+	})
+	if next == 0 && len(tasks) == limit {
+		s.tasks.deadlines.Ascend(at(now+1, ""), func(p place) bool {
+			next = p.at
+			return false
+		})
+	}
+	return tasks, next, nil
+}
+
 // Get implements store.Tasks.
 func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
 	if err := alive(ctx); err != nil {

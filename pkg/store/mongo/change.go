@@ -29,6 +29,13 @@ func changeFilter(c *task.Change) bson.Raw {
 	} else {
 		dst = appendString(dst, "claimId", c.ClaimID)
 	}
+	if u := c.Update; u != nil {
+		if u.From == 0 {
+			dst = orNull(dst, "attachmentsVersion", func(dst []byte) []byte { return appendInt64(dst, "0", 0) })
+		} else {
+			dst = appendInt64(dst, "attachmentsVersion", u.From)
+		}
+	}
 	return end(dst, start)
 }
 
@@ -52,9 +59,19 @@ func appendStatuses(dst []byte, set task.Statuses) []byte {
 	return end(end(dst, array), in)
 }
 
-// changes collects what an update sets and what it clears.
+// changes collects what an update sets, what it clears, and what it appends to the history.
 type changes struct {
 	set, unset []byte
+	run        *task.Run
+}
+
+// json sets a field to a JSON text, or clears it if there is none.
+func (u *changes) json(name string, raw []byte) {
+	if len(raw) == 0 {
+		u.clear(name)
+		return
+	}
+	u.set = appendJSON(u.set, name, raw)
 }
 
 // text sets a field, or clears it if the value is empty.
@@ -122,12 +139,26 @@ func changeUpdate(c *task.Change) bson.Raw {
 	case a != nil || c.Reset:
 		u.clear("progress")
 	}
-	if c.Reset {
+	switch {
+	case c.Counts != nil:
+		u.number("failures", int64(c.Counts.Failures))
+		u.number("crashes", int64(c.Counts.Crashes))
+	case c.Reset:
 		u.clear("failures")
 		u.clear("crashes")
 	}
+	if c.NotBefore != 0 || c.Reset {
+		u.number("notBefore", c.NotBefore)
+	}
+	if n := c.Update; n != nil {
+		u.json("attachments", n.Attachments)
+		u.number("attachmentsVersion", n.From+1)
+	}
+	if c.Run != nil {
+		u.run = c.Run
+	}
 	switch {
-	case c.To.Terminal():
+	case c.To.Terminal() || c.NoDesired:
 		u.clear("desired")
 	case c.Desired != "" || c.Reset:
 		u.text("desired", string(c.Desired))
@@ -144,5 +175,18 @@ func (u *changes) document() bson.Raw {
 		dst, unset = beginIn(dst, bson.TypeEmbeddedDocument, "$unset")
 		dst = end(append(dst, u.unset...), unset)
 	}
+	if u.run != nil {
+		dst = appendRun(dst, u.run)
+	}
 	return end(dst, start)
+}
+
+// appendRun is the operator that appends one run to the history and keeps the last of them.
+func appendRun(dst []byte, r *task.Run) []byte {
+	dst, push := beginIn(dst, bson.TypeEmbeddedDocument, "$push")
+	dst, field := beginIn(dst, bson.TypeEmbeddedDocument, "attempts")
+	dst, each := beginIn(dst, bson.TypeArray, "$each")
+	dst = end(appendValue(dst, "0", reflect.ValueOf(r)), each)
+	dst = appendInt64(dst, "$slice", -task.MaxRuns)
+	return end(end(dst, field), push)
 }

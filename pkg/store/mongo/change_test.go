@@ -46,7 +46,7 @@ func TestTranslate(t *testing.T) {
 			"retry", retry,
 			`{"id":"t1","lifecycleStatus":"Failed","attempt":2,"claimId":"c2"}`,
 			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9},"$unset":{"executor":"","incarnation":"","assignedDateTime":"","startDateTime":"",` +
-				`"finishDateTime":"","result":"","error":"","progress":"","failures":"","crashes":"","desired":""}}`,
+				`"finishDateTime":"","result":"","error":"","progress":"","failures":"","crashes":"","notBefore":"","desired":""}}`,
 		},
 	}
 	for _, c := range cases {

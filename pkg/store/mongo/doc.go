@@ -17,8 +17,10 @@
 //
 //	id (unique)                                     Get, Apply, Purge, Create's look at what exists, List by a prefix
 //	idempotencyKey (unique, sparse)                 Create's look at what exists
-//	lifecycleStatus, mode, priority desc,           Pending, in its order; the search for bad documents; Active and Counts by its
-//	  createDateTime, id                            first field
+//	lifecycleStatus, mode, notBefore, priority      Pending, in its order; the search for bad documents; Active and Counts by its
+//	  desc, createDateTime, id                      first field
+//	notBefore (sparse)                              Ripen
+//	lifecycleStatus, deadlineDateTime               Overdue
 //	lifecycleStatus, updateDateTime                 Expire
 //	desired (sparse)                                Wishes
 //	executor, lifecycleStatus                       List of one executor

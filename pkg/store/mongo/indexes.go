@@ -26,8 +26,10 @@ func indexes() []mongo.IndexModel {
 	return []mongo.IndexModel{
 		{Keys: asc("id"), Options: options.Index().SetUnique(true)},
 		{Keys: asc("idempotencyKey"), Options: options.Index().SetUnique(true).SetSparse(true)},
-		{Keys: slices.Concat(asc("lifecycleStatus", "mode"), bson.D{{Key: "priority", Value: -1}}, asc("createDateTime", "id"))},
+		{Keys: slices.Concat(asc("lifecycleStatus", "mode", "notBefore"), bson.D{{Key: "priority", Value: -1}}, asc("createDateTime", "id"))},
 		{Keys: asc("lifecycleStatus", "updateDateTime")},
+		{Keys: asc("lifecycleStatus", "deadlineDateTime")},
+		{Keys: asc("notBefore"), Options: options.Index().SetSparse(true)},
 		{Keys: asc("desired"), Options: options.Index().SetSparse(true)},
 		{Keys: asc("executor", "lifecycleStatus")},
 		{Keys: bson.D{{Key: "createDateTime", Value: -1}, {Key: "id", Value: -1}}},

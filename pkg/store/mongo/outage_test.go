@@ -159,7 +159,7 @@ func TestIndexKeys(t *testing.T) {
 		}
 		seen[string(b)] = true
 	}
-	if len(seen) != 7 {
-		t.Errorf("%d indexes; doc.go lists 7", len(seen))
+	if len(seen) != 9 {
+		t.Errorf("%d indexes; doc.go lists 9", len(seen))
 	}
 }

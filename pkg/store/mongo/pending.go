@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -67,7 +68,7 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 
 // pendingFilter matches what waits for the controller and is not before the place, one branch for each range of the index.
 func pendingFilter(after store.Place) any {
-	waits := bson.D{{Key: "lifecycleStatus", Value: task.Created}, {Key: "mode", Value: task.ModePassive}}
+	waits := bson.D{{Key: "lifecycleStatus", Value: task.Created}, {Key: "mode", Value: task.ModePassive}, {Key: "notBefore", Value: nil}}
 	if !after.Set {
 		return waits
 	}
@@ -123,12 +124,16 @@ func (s *sweeper) due(now time.Time) bool {
 	return true
 }
 
+// notNumber matches what is there and is no number: comparisons look at values of their own type only.
+var notNumber = bson.D{{Key: "$ne", Value: nil}, {Key: "$not", Value: bson.D{{Key: "$lte", Value: int64(math.MaxInt64)}}}}
+
 // findStrays marks documents that no page shows.
 func (s *Store) findStrays(ctx context.Context, r *repair) error {
 	modes := []task.Mode{task.ModePassive, task.ModeActive}
 	for _, filter := range []bson.D{
 		{{Key: "lifecycleStatus", Value: bson.D{{Key: "$nin", Value: task.All()}}}},
 		{{Key: "lifecycleStatus", Value: task.Created}, {Key: "mode", Value: bson.D{{Key: "$nin", Value: modes}}}},
+		{{Key: "lifecycleStatus", Value: task.Created}, {Key: "notBefore", Value: notNumber}},
 	} {
 		opts := options.Find().SetLimit(maxStrays).SetBatchSize(maxStrays + 1)
 		err := s.each(ctx, "look for documents that nobody reads", filter, opts, func(doc bson.Raw) error {
