@@ -168,9 +168,10 @@ type Held struct {
 	Started bool
 }
 
-// HeldBy reads a claim off a task's document. It reports false for a task that no node holds.
+// HeldBy reads a claim off a task's document. It reports false for a task that no node holds, and for one that is an edge node's own: that
+// is not the controller's to give or take.
 func HeldBy(t *task.Task) (Held, bool) {
-	if !t.Held() {
+	if !t.Held() || t.Mode == task.ModeActive {
 		return Held{}, false
 	}
 	id := t.ClaimID

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
@@ -119,40 +120,54 @@ func (m *Monitor) observe(ctx context.Context) error {
 		m.fleet.Blind()
 		return fmt.Errorf("read the nodes: %w", err)
 	}
-	joined, lost := m.fleet.Observe(snap, began, m.clock.Boot())
-	if joined {
+	fresh, lost := m.fleet.Observe(snap, began, m.clock.Boot())
+	if fresh {
 		m.room()
 	}
-	present := make(map[fleet.Key]bool, len(lost))
+	failure := m.await(ctx, lost)
 	for _, k := range lost {
-		present[k] = true
+		ends, waits := m.barriers[k]
+		if !waits || !m.progress.Reached(ends) {
+			continue
+		}
 		if err := m.giveAway(ctx, k); err != nil {
-			return err
+			failure = err
+			if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
+				break // else a task of this node cannot be taken back: that is not to hold up the others
+			}
 		}
 	}
-	for k := range m.barriers {
-		if !present[k] {
-			delete(m.barriers, k) // it lives after all
+	return failure
+}
+
+// await notes for nodes whose work is to be given away what ingest must reach before, and forgets those that live after all.
+func (m *Monitor) await(ctx context.Context, lost []fleet.Key) error {
+	still := make(map[fleet.Key]bool, len(lost))
+	fresh := 0
+	for _, k := range lost {
+		still[k] = true
+		if _, waits := m.barriers[k]; !waits {
+			fresh++
+		}
+	}
+	maps.DeleteFunc(m.barriers, func(k fleet.Key, _ map[int]kafka.Range) bool { return !still[k] })
+	if fresh == 0 {
+		return nil
+	}
+	ends, err := m.ends.StatusEnds(ctx)
+	if err != nil {
+		return fmt.Errorf("give away the work of %d nodes: %w", fresh, err)
+	}
+	for _, k := range lost {
+		if _, waits := m.barriers[k]; !waits {
+			m.barriers[k] = ends
 		}
 	}
 	return nil
 }
 
-// giveAway takes a node's tasks back, once ingest has come so far that what the node said in time counts.
+// giveAway takes a node's tasks back. Ingest has come so far that what the node said in time counts.
 func (m *Monitor) giveAway(ctx context.Context, k fleet.Key) error {
-	ends, waits := m.barriers[k]
-	if !waits {
-		ends, err := m.ends.StatusEnds(ctx)
-		if err != nil {
-			return fmt.Errorf("give away the work of node %s: %w", k.Node, err)
-		}
-		m.barriers[k] = ends
-		if !m.progress.Reached(ends) {
-			return nil
-		}
-	} else if !m.progress.Reached(ends) {
-		return nil
-	}
 	claims := m.fleet.GiveAway(k)
 	for len(claims) > 0 {
 		n := min(len(claims), store.MaxBatch)
@@ -286,12 +301,18 @@ func (m *Monitor) again(ctx context.Context) error {
 	return nil
 }
 
-// Wishes passes on what people asked of tasks that are on a node. It is repeated until the node's report ends the wish.
+// Wishes passes on what people asked of tasks that are on a node. It is repeated until the node's report ends the wish. What is beyond
+// one page is passed on by compare.
 func (m *Monitor) Wishes(ctx context.Context) error {
 	tasks, err := m.store.Wishes(ctx, store.MaxBatch)
 	if err != nil {
 		return fmt.Errorf("read wishes: %w", err)
 	}
+	return m.pass(ctx, tasks)
+}
+
+// pass gives orders to the nodes that hold the tasks.
+func (m *Monitor) pass(ctx context.Context, tasks []task.Task) error {
 	var orders []transport.Orders
 	at := make(map[fleet.Key]int)
 	for i := range tasks {
@@ -327,7 +348,11 @@ func (m *Monitor) compare(ctx context.Context) error {
 	}
 	m.fleet.BeginCompare()
 	var held []fleet.Held
+	var wishes []task.Task
 	err := m.store.Active(ctx, func(t *task.Task) error {
+		if t.Desired != "" {
+			wishes = append(wishes, *t)
+		}
 		if h, ok := fleet.HeldBy(t); ok {
 			held = append(held, h)
 		}
@@ -338,7 +363,10 @@ func (m *Monitor) compare(ctx context.Context) error {
 	}
 	m.fleet.EndCompare(held)
 	m.compared, m.started = m.clock.Boot(), true
-	return nil
+	if len(wishes) < store.MaxBatch {
+		return nil // a page shows them all
+	}
+	return m.pass(ctx, wishes)
 }
 
 // expireEvery is the time between two looks for tasks whose retention is over.

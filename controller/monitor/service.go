@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// soonAfter is the pause before the next round when one waits for ingest.
+	// soonAfter is the pause before the next round when one waits for ingest. It doubles, up to the interval.
 	soonAfter = 20 * time.Millisecond
 	// wishGap is the least time between two looks at wishes.
 	wishGap = 10 * time.Millisecond
@@ -17,7 +17,7 @@ const (
 func (m *Monitor) Run(ctx context.Context, nodes, wishes <-chan struct{}, interval time.Duration) {
 	timer := m.clock.NewTimer(0)
 	defer timer.Stop()
-	failing := false
+	failing, pause := false, soonAfter
 	note := func(err error) {
 		switch {
 		case err == nil && failing:
@@ -34,7 +34,9 @@ func (m *Monitor) Run(ctx context.Context, nodes, wishes <-chan struct{}, interv
 		case <-timer.C():
 		case <-nodes:
 		case <-wishes:
-			note(m.Wishes(ctx))
+			if err := m.Wishes(ctx); err != nil {
+				note(err)
+			}
 			if !m.rest(ctx, wishGap) {
 				return
 			}
@@ -42,11 +44,13 @@ func (m *Monitor) Run(ctx context.Context, nodes, wishes <-chan struct{}, interv
 		}
 		soon, err := m.Round(ctx)
 		note(err)
-		if soon {
-			timer.Reset(soonAfter)
-		} else {
+		if !soon || err != nil {
+			pause = soonAfter
 			timer.Reset(interval)
+			continue
 		}
+		timer.Reset(min(pause, interval))
+		pause = min(2*pause, interval)
 	}
 }
 
