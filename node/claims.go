@@ -17,13 +17,17 @@ type limits struct {
 	bytes     int           // bytes of their results and errors; new claims are rejected from here on
 	wishes    int           // cancels of claims that have not arrived
 	gone      int           // claims that were settled, remembered so that a late copy does not start them again
-	resend    time.Duration // how long a final report may stay unsettled until it is sent again
+	resend    time.Duration // how long a final report may stay unsettled until it is sent again; doubles with each time
 	progress  time.Duration // how far apart the progress reports of one claim are at least
 }
 
 var defaultLimits = limits{
 	unsettled: 50_000, bytes: 64 << 20, wishes: 10_000, gone: 1 << 16, resend: 2 * time.Second, progress: 250 * time.Millisecond,
 }
+
+// resendSteps is how often the wait before a final report is sent again doubles, and one. (From 2 s it goes up to 64 s.) While no controller
+// is there, copies would fill the topic, and the next leader would have to read them all before anything new.
+const resendSteps = 6
 
 // claimState is where a claim is on its way through the node.
 type claimState uint8
@@ -43,6 +47,7 @@ type claim struct {
 	sent    bool          // the final report was handed out for sending at least once
 	settled bool          // forgotten; whoever still holds the claim leaves it alone
 	sentAt  time.Duration // when the bus last took the final report
+	times   int           // how often it took it
 	said    time.Duration // when the last progress was marked for sending
 	saying  bool          // in claims.saying
 }
@@ -64,7 +69,7 @@ type claims struct {
 	draining bool
 
 	dirty   []*claim // whose newest report the bus has not had
-	waiting []sentMark
+	waiting [resendSteps][]sentMark // by the wait; each in the order of its times
 	saying  []*claim // running claims whose newest progress waits for its time
 	sayAt   time.Duration
 	bytes   int // of results and errors of ended claims
@@ -262,12 +267,16 @@ func (c *claims) tick(boot time.Duration) {
 		}
 		c.saying = nil
 	}
-	for len(c.waiting) > 0 && boot >= c.waiting[0].at+c.limits.resend {
-		if w := c.waiting[0]; w.claim.sentAt == w.at {
-			c.mark(w.claim)
+	for step := range c.waiting {
+		list := c.waiting[step]
+		for len(list) > 0 && boot >= list[0].at+c.limits.resend<<step {
+			if w := list[0]; w.claim.sentAt == w.at {
+				c.mark(w.claim)
+			}
+			list[0] = sentMark{}
+			list = list[1:]
 		}
-		c.waiting[0] = sentMark{}
-		c.waiting = c.waiting[1:]
+		c.waiting[step] = list
 	}
 }
 
@@ -278,8 +287,10 @@ func (c *claims) due() (time.Duration, bool) {
 	if len(c.saying) > 0 {
 		at, ok = c.sayAt, true
 	}
-	if len(c.waiting) > 0 && (!ok || c.waiting[0].at+c.limits.resend < at) {
-		at, ok = c.waiting[0].at+c.limits.resend, true
+	for step, list := range c.waiting {
+		if len(list) > 0 && (!ok || list[0].at+c.limits.resend<<step < at) {
+			at, ok = list[0].at+c.limits.resend<<step, true
+		}
 	}
 	return at, ok
 }
@@ -315,8 +326,9 @@ func (c *claims) take(count, size int) []outgoing {
 func (c *claims) acked(batch []outgoing, boot time.Duration) {
 	for i := range batch {
 		if cl := batch[i].claim; batch[i].report.Kind.Final() && !cl.settled {
-			cl.sentAt = boot
-			c.waiting = append(c.waiting, sentMark{cl, boot})
+			step := min(cl.times, resendSteps-1)
+			cl.sentAt, cl.times = boot, cl.times+1
+			c.waiting[step] = append(c.waiting[step], sentMark{cl, boot})
 		}
 	}
 }

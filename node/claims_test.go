@@ -206,7 +206,7 @@ func (m *machine) mustGoOut(t *rapid.T, cl *claim) {
 			return
 		}
 	}
-	if slices.ContainsFunc(m.waiting, func(w sentMark) bool { return w.claim == cl && w.at == cl.sentAt }) {
+	if slices.ContainsFunc(slices.Concat(m.waiting[:]...), func(w sentMark) bool { return w.claim == cl && w.at == cl.sentAt }) {
 		return
 	}
 	t.Fatalf("the end of %s is forgotten: %+v", cl.task.ClaimID, cl)

@@ -124,6 +124,9 @@ func (s *session) judge(cause error, out json.RawMessage, err error) outcome {
 		if !json.Valid(out) {
 			return outcome{kind: task.ReportFailed, text: "the result is not JSON"}
 		}
+		if nestedDeeper(out, maxNesting) {
+			return outcome{kind: task.ReportFailed, text: fmt.Sprintf("the result is nested more than %d deep", maxNesting)}
+		}
 		return outcome{kind: task.ReportFinished, result: out}
 	}
 	switch {
@@ -134,6 +137,30 @@ func (s *session) judge(cause error, out json.RawMessage, err error) outcome {
 	default:
 		return outcome{kind: task.ReportFailed, text: errorText(err)}
 	}
+}
+
+// maxNesting is how deep a result may be nested. Go reads and writes 10,000 levels at the most, of which the event around it takes some.
+const maxNesting = 1000
+
+// nestedDeeper says whether valid JSON is nested deeper than limit.
+func nestedDeeper(raw json.RawMessage, limit int) bool {
+	depth, text := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '[' || c == '{':
+			if depth++; depth > limit {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
 }
 
 // endText is what is worth telling of the error that a handler returned because its context had ended.

@@ -392,14 +392,14 @@ func TestUnsettledEndsAreSentAgain(t *testing.T) {
 		w.final(tk)
 		synctest.Wait()
 		had := len(w.kinds(tk))
-		pass(6500 * time.Millisecond)
+		pass(15 * time.Second)
 		if got := len(w.kinds(tk)) - had; got != 3 {
-			w.t.Errorf("sent again %d times in 6.5 s, want 3", got)
+			w.t.Errorf("sent again %d times in 15 s, want 3: after 2, 4 and 8 s", got)
 		}
 		w.ok(w.Settle(w.ctx, "n", tk.ClaimID))
 		synctest.Wait()
 		had = len(w.kinds(tk))
-		pass(10 * time.Second)
+		pass(100 * time.Second)
 		if got := len(w.kinds(tk)) - had; got != 0 {
 			w.t.Errorf("sent again %d times after it was settled", got)
 		}
