@@ -68,9 +68,9 @@ type claims struct {
 	passed   int64 // claims passed over because the table was full
 	draining bool
 
-	dirty   []*claim // whose newest report the bus has not had
+	dirty   []*claim                // whose newest report the bus has not had
 	waiting [resendSteps][]sentMark // by the wait; each in the order of its times
-	saying  []*claim // running claims whose newest progress waits for its time
+	saying  []*claim                // running claims whose newest progress waits for its time
 	sayAt   time.Duration
 	bytes   int // of results and errors of ended claims
 
