@@ -37,9 +37,8 @@ type cluster struct {
 	api   net.Addr
 	ids   []string // of the nodes
 
-	// failing ends when a part has ended that was not told to.
-	failing context.Context
-	fail    context.CancelCauseFunc
+	life context.Context // ends when the cluster is told to stop, or a part ended that was not told to
+	end  context.CancelFunc
 
 	stopNodes, stopController context.CancelFunc
 	nodes, controller         sync.WaitGroup
@@ -51,9 +50,9 @@ type cluster struct {
 
 // startCluster starts the parts. They are ready some time later.
 func startCluster(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) (_ *cluster, err error) {
-	life := context.WithoutCancel(ctx) // each part is told to stop in its turn
 	c := &cluster{closeDeps: func() {}, stopNodes: func() {}, stopController: func() {}}
-	c.failing, c.fail = context.WithCancelCause(life)
+	c.life, c.end = context.WithCancel(ctx)
+	ctx = context.WithoutCancel(ctx) // each part is told to stop in its turn
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.stop())
@@ -65,15 +64,15 @@ func startCluster(ctx context.Context, cmd *cobra.Command, o devOptions, log log
 	if c.redis, err = embedded.StartRedis(embedded.RedisConfig{Port: o.redisPort}); err != nil {
 		return nil, taken(cmd, "--redis-port", o.redisPort, err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(life, "tcp", net.JoinHostPort(loopback, strconv.Itoa(o.httpPort)))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(o.httpPort)))
 	if err != nil {
 		return nil, taken(cmd, "--http-port", o.httpPort, err)
 	}
 	c.api = listener.Addr()
-	if err := c.startController(life, listener, o, log); err != nil {
+	if err := c.startController(ctx, listener, o, log); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	if err := c.startNodes(life, o, log); err != nil {
+	if err := c.startNodes(ctx, o, log); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -159,7 +158,7 @@ func (c *cluster) ended(told context.Context, err error) {
 	c.mu.Lock()
 	c.errs = append(c.errs, err)
 	c.mu.Unlock()
-	c.fail(err)
+	c.end()
 }
 
 // stop ends the parts in their turn: the nodes while the controller still takes their reports, the servers last.
@@ -175,7 +174,7 @@ func (c *cluster) stop() error {
 	if c.kafka != nil {
 		c.kafka.Close()
 	}
-	c.fail(nil)
+	c.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(c.errs...)

@@ -123,20 +123,14 @@ func runDev(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) e
 	if err != nil {
 		return err
 	}
-	ready, cancel := context.WithCancel(ctx)
-	defer cancel()
-	context.AfterFunc(c.failing, cancel)
-	if err := awaitReady(ready, c.server(), o.nodes); err == nil {
+	if err := awaitReady(c.life, c.server(), o.nodes); err == nil { //nolint:contextcheck // its life ends with ctx
 		if err := printf(cmd.OutOrStdout(), "%s", banner(command(executable(), os.Args[0]), c.addresses(), c.ids, o.capacity)); err != nil {
 			return errors.Join(err, c.stop())
 		}
-	} else if ready.Err() == nil {
+	} else if c.life.Err() == nil {
 		return errors.Join(err, c.stop())
 	}
-	select {
-	case <-ctx.Done():
-	case <-c.failing.Done():
-	}
+	<-c.life.Done()
 	if err := c.stop(); err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}

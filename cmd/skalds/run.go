@@ -23,7 +23,7 @@ const (
 
 // run is the program: it carries out one command and gives the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
+	root := newRoot() //nolint:contextcheck // each command takes the context of its execution
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
