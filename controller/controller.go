@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/controller/dispatcher"
@@ -83,6 +84,8 @@ type Controller struct {
 func New(cfg config.Controller, deps Deps) *Controller {
 	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
 		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), topics: errNotYet}
+	// Goroutines and memory of the process show a leak long before it hurts.
+	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
 	c.dispatch, c.ingest = dispatcher.NewMetrics(c.metrics), ingest.NewMetrics(c.metrics)
 	lc := leader.Config{ID: c.id, Address: cfg.ListenAddr(), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
