@@ -37,7 +37,7 @@ func (s *session) nextLocked(now int64) *run {
 // startLocked starts queued claims while there is room.
 func (s *session) startLocked(now int64) {
 	for r := s.nextLocked(now); r != nil; r = s.nextLocked(now) {
-		go s.work(r)
+		s.spawn(func() { s.work(r) })
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *session) step(r *run) (next *run) {
 		}
 		next = s.returned(r, out, err)
 		if exit && next != nil {
-			go s.work(next) // this goroutine is at its end
+			s.spawn(func() { s.work(next) }) // this goroutine is at its end
 		}
 	}()
 	out, err = r.handler(r.ctx, r.in)

@@ -51,6 +51,7 @@ type session struct {
 	registry Registry
 	handlers map[string]Handler
 	base     context.Context // the values of Run's context, without its end
+	spawn    func(func())    // starts a goroutine for handlers
 
 	node            registry.Node // what heartbeats say that does not change; the counter is the beater's
 	partition       int           // of task.assign and task.control
@@ -78,8 +79,9 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 	template.StartedAt = n.clock.Now().UnixMilli()
 	return &session{
 		cfg: &n.cfg, log: n.log, clock: n.clock, bus: b, registry: reg, handlers: handlers, base: context.WithoutCancel(ctx),
-		node: template,
-		lost: make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		spawn: func(work func()) { go work() },
+		node:  template,
+		lost:  make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 		claims: newClaims(n.cfg.Capacity, n.cfg.Prefetch, n.limits), runs: map[*claim]*run{}, quarantined: map[string]int64{},
 	}
 }
@@ -165,14 +167,19 @@ func (s *session) locateRound(ctx context.Context) error {
 	}
 	s.partition, s.statusPartition = events.Partition(s.node.ID, assigns), events.Partition(s.node.ID, statuses)
 	s.node.Partition = s.partition
-	for topic, reader := range map[string]*Reader{events.TopicAssign: &s.assign, events.TopicControl: &s.control} {
-		ranges, err := s.bus.Offsets(ctx, topic, []int{s.partition})
-		if err != nil {
-			return err
-		}
-		*reader = s.bus.reader(topic, s.partition, kafka.Position{Offset: ranges[s.partition].End})
+	if s.assign, err = s.readerAtEnd(ctx, events.TopicAssign); err != nil {
+		return err
 	}
-	return nil
+	s.control, err = s.readerAtEnd(ctx, events.TopicControl)
+	return err
+}
+
+func (s *session) readerAtEnd(ctx context.Context, topic string) (Reader, error) {
+	ranges, err := s.bus.Offsets(ctx, topic, []int{s.partition})
+	if err != nil {
+		return nil, err
+	}
+	return s.bus.reader(topic, s.partition, kafka.Position{Offset: ranges[s.partition].End}), nil
 }
 
 // drain is the clean end. end stops the loops.

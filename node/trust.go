@@ -87,15 +87,12 @@ func (s *session) join(ctx context.Context) (bool, error) {
 	since := s.clock.Boot() // it was not registered before
 	for {
 		sent := s.clock.Boot()
-		err := s.beat(ctx, s.beatTimeout())
+		err := s.joinRound(ctx, since)
 		switch {
-		case err == nil && s.clock.Boot()-since < s.cfg.LostAfter-s.cfg.StopMargin:
-			s.confirm(sent)
-			s.begin()
-			return true, nil
 		case err == nil:
-			s.log.Warn("the registration took too long: the node registers anew", "after", s.clock.Boot()-since)
-			return false, errAgain
+			return true, nil
+		case errors.Is(err, errAgain):
+			return false, err
 		case ctx.Err() != nil:
 			return false, nil
 		case errors.Is(err, registry.ErrTaken):
@@ -108,6 +105,21 @@ func (s *session) join(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
+}
+
+// joinRound sends one heartbeat that may register the node, and begins the session if it did; since is when it was not registered yet.
+func (s *session) joinRound(ctx context.Context, since time.Duration) error {
+	sent := s.clock.Boot()
+	if err := s.beat(ctx, s.beatTimeout()); err != nil {
+		return err
+	}
+	if took := s.clock.Boot() - since; took >= s.cfg.LostAfter-s.cfg.StopMargin {
+		s.log.Warn("the registration took too long: the node registers anew", "after", took)
+		return errAgain
+	}
+	s.confirm(sent)
+	s.begin()
+	return nil
 }
 
 func (s *session) sayOnce(said, what string, err error) string {

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/task"
@@ -124,8 +126,12 @@ func (f *Fleet) Due(now, after time.Duration, limit int) []Claim {
 			list = append(list, e.Claim)
 		}
 	}
+	slices.SortFunc(list, byID)
 	return list
 }
+
+// byID gives lists that are taken off a map an order, so that the same history always has the same events.
+func byID(a, b Claim) int { return strings.Compare(a.ID, b.ID) }
 
 // BeginCompare begins a comparison with the store; what happens from now on wins over what will be read.
 func (f *Fleet) BeginCompare() {

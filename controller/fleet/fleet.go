@@ -10,6 +10,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -145,6 +146,9 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 			lost = append(lost, k)
 		}
 	}
+	slices.SortFunc(lost, func(a, b Key) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Incarnation, b.Incarnation))
+	})
 	return fresh, lost
 }
 
@@ -177,6 +181,7 @@ func (f *Fleet) GiveAway(k Key) []Claim {
 	if len(m.claims) == 0 {
 		m.left = false
 	}
+	slices.SortFunc(list, byID)
 	return list
 }
 

@@ -114,13 +114,35 @@ func (s *Service) Load(ctx context.Context) error {
 	return nil
 }
 
+// Starts says where each partition is to be read from.
+func (s *Service) Starts() map[int]kafka.Position {
+	s.progress.mu.Lock()
+	defer s.progress.mu.Unlock()
+	return maps.Clone(s.progress.done)
+}
+
+// Round takes in what was read of some partitions, and where each of them was read up to. After an error it is to be called again with the
+// same records.
+func (s *Service) Round(ctx context.Context, records []kafka.Record, after map[int]kafka.Position) error {
+	if err := s.ingest.Round(ctx, records); err != nil {
+		return err
+	}
+	for partition, at := range after {
+		s.progress.set(partition, at)
+	}
+	return nil
+}
+
+// Settle tells nodes what is settled. What they are not told, they report again.
+func (s *Service) Settle(ctx context.Context) error {
+	return s.transport.Settle(ctx, s.term, s.ingest.TakeSettled())
+}
+
 // Run takes in records until the context ends. Load comes before it.
 func (s *Service) Run(ctx context.Context) {
 	in := make(chan batch)
 	var readers sync.WaitGroup
-	s.progress.mu.Lock()
-	starts := maps.Clone(s.progress.done)
-	s.progress.mu.Unlock()
+	starts := s.Starts()
 	for partition, from := range starts {
 		readers.Go(func() {
 			s.read(ctx, partition, from, in)
@@ -185,7 +207,7 @@ func (s *Service) loop(ctx context.Context, in <-chan batch) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.save(context.WithoutCancel(ctx))
+			s.Save(context.WithoutCancel(ctx))
 			return
 		case b := <-in:
 			hadSettled := s.ingest.waiting > 0
@@ -200,12 +222,12 @@ func (s *Service) loop(ctx context.Context, in <-chan batch) {
 				save.Reset(saveAfter)
 			}
 		case <-settle.C():
-			if err := s.transport.Settle(ctx, s.term, s.ingest.TakeSettled()); err != nil && ctx.Err() == nil {
+			if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
 				s.ingest.log.Debug("nodes were not told what is settled; they will report again", "error", err)
 			}
 		case <-save.C():
 			dirty = false
-			s.save(ctx)
+			s.Save(ctx)
 		}
 	}
 }
@@ -224,9 +246,9 @@ func (s *Service) take(ctx context.Context, b batch, in <-chan batch) bool {
 		}
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := s.ingest.Round(ctx, records)
+		err := s.Round(ctx, records, after)
 		if err == nil {
-			break
+			return true
 		}
 		if ctx.Err() != nil {
 			return false
@@ -240,10 +262,6 @@ func (s *Service) take(ctx context.Context, b batch, in <-chan batch) bool {
 			return false
 		}
 	}
-	for partition, at := range after {
-		s.progress.set(partition, at)
-	}
-	return true
 }
 
 func sizeOf(records []kafka.Record) int {
@@ -254,8 +272,8 @@ func sizeOf(records []kafka.Record) int {
 	return n
 }
 
-// save stores the positions. Where it fails, records will be read again, which does no harm.
-func (s *Service) save(ctx context.Context) {
+// Save stores the positions. Where it fails, records will be read again, which does no harm.
+func (s *Service) Save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
 	defer cancel()
 	if err := s.ingest.store.SavePositions(ctx, events.TopicStatus, s.progress.all()); err != nil {
