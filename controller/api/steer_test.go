@@ -171,7 +171,7 @@ func TestCancelWinsAgainstOtherChanges(t *testing.T) {
 		racing.race = func() { // claimed, and given back or claimed again: the attempt moves on
 			x := f.task(t, "a")
 			if x.LifecycleStatus == task.Assigning {
-				lost, _ := task.Lose(x, 1)
+				lost, _ := task.Lose(x, task.LossSilent, task.DefaultPolicy(), 1)
 				if n, err := f.store.Apply(t.Context(), []task.Change{lost}); n != 1 || err != nil {
 					t.Errorf("lose: %d, %v", n, err)
 				}

@@ -68,6 +68,7 @@ type Config struct {
 	ResendAfter time.Duration // ASSIGN_RESEND_AFTER
 	Compare     time.Duration // MONITOR_TASK_INTERVAL: time between two comparisons with the store
 	Retention   time.Duration // TASK_RETENTION
+	Policy      task.Policy
 }
 
 // Monitor is one leader's monitor.
@@ -198,7 +199,7 @@ func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim) error {
 	for _, c := range claims {
 		ids = append(ids, c.ID)
 		if t, ok := tasks[c.TaskID]; ok && holds(t, c) {
-			if change, ok := task.Lose(t, now); ok {
+			if change, ok := task.Lose(t, task.LossSilent, m.cfg.Policy, now); ok {
 				changes = append(changes, change)
 			}
 		}

@@ -60,8 +60,7 @@ type Tasks interface {
 	// Active calls yield for each task that is Assigning, Running or Paused, in no certain order, without attachments and result,
 	// until yield gives an error, which it returns. A task that changes meanwhile may be missing or come twice. Yield may use the store.
 	Active(ctx context.Context, yield func(*task.Task) error) error
-	// Wishes reads tasks that are Assigning, Running or Paused and carry a Desired, at most limit of them (1..MaxBatch), without
-	// attachments and result.
+	// Wishes reads tasks that have not ended and carry a Desired, at most limit of them (1..MaxBatch), without attachments and result.
 	Wishes(ctx context.Context, limit int) ([]task.Task, error)
 	// List reads tasks by filter, the newest first: (createDateTime descending, id descending).
 	List(ctx context.Context, f Filter) (ListPage, error)

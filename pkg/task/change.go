@@ -1,6 +1,9 @@
 package task
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Change is one compare-and-set on one task: it applies only to a task whose status is in From and whose attempt and claim id are
 // the ones given; otherwise it changes nothing.
@@ -142,19 +145,43 @@ func Refuse(t *Task, reason string, now int64) Change {
 	return c
 }
 
+// Loss is how a node was lost.
+type Loss uint8
+
+const (
+	// LossLeft is a node that said goodbye: it holds nothing any more.
+	LossLeft Loss = iota
+	// LossSilent is a node that nobody has heard of for too long: its process may have died, or its machine, or the way to it.
+	LossSilent
+	// LossDied is a node whose process is known to have died while its machine went on.
+	LossDied
+)
+
+var lossOutcomes = [...]string{LossLeft: "left", LossSilent: "lost", LossDied: "crashed"}
+
 // Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; a paused one stays paused, without
-// a node; any other waits again. It reports false for a task that no node holds.
-func Lose(t *Task, now int64) (Change, bool) {
+// a node; any other waits again. Only the death of a process that ran the task counts as a crash of it, and from as many crashes on as the
+// policy allows the task is failed. It reports false for a task that no node holds.
+func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	if !t.Held() {
 		return Change{}, false
 	}
+	run := &Run{Attempt: t.Attempt, Executor: t.Executor, StartDateTime: t.StartDateTime, FinishDateTime: now, Outcome: lossOutcomes[loss]}
 	if t.Desired == DesiredCancelled {
 		c := t.change(EventCancel, now)
-		c.FinishedAt = now
+		c.FinishedAt, c.Run = now, run
 		return c, true
 	}
 	c := t.change(EventLose, now)
-	c.Unassign = true
+	c.Unassign, c.Run = true, run
+	if loss == LossDied && t.LifecycleStatus == Running {
+		c.Counts = &Counts{Failures: t.Failures, Crashes: t.Crashes + 1}
+		if limit := p.maxCrashes(t); limit > 0 && c.Counts.Crashes >= limit {
+			c = t.change(EventFail, now)
+			c.FinishedAt, c.Run, c.Counts = now, run, &Counts{Failures: t.Failures, Crashes: t.Crashes + 1}
+			c.Error = fmt.Sprintf("the process of its node died %d times while it ran, allowed are %d (maxCrashes)", c.Counts.Crashes, limit)
+		}
+	}
 	return c, true
 }
 

@@ -99,7 +99,7 @@ func TestLose(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			change, ok := task.Lose(&c.t, now)
+			change, ok := task.Lose(&c.t, task.LossSilent, task.DefaultPolicy(), now)
 			if ok != c.ok {
 				t.Fatalf("ok = %t", ok)
 			}
@@ -229,7 +229,7 @@ func TestNotAccepted(t *testing.T) {
 		if s == task.Created {
 			continue
 		}
-		if claim.Apply(&tk) || refuse.Apply(&tk) || tk.LifecycleStatus != s {
+		if claim.Apply(&tk) || s != task.Paused && refuse.Apply(&tk) || tk.LifecycleStatus != s {
 			t.Errorf("a claim or a refusal applied to a task that is %s: %+v", s, tk)
 		}
 	}

@@ -15,6 +15,9 @@ func (t *Task) Clone() Task {
 	if t.MaxAttempts != nil {
 		c.MaxAttempts = new(*t.MaxAttempts)
 	}
+	if t.MaxCrashes != nil {
+		c.MaxCrashes = new(*t.MaxCrashes)
+	}
 	if t.Backoff != nil {
 		c.Backoff = new(*t.Backoff)
 	}

@@ -13,7 +13,7 @@ func Example() {
 	claim := task.Claim(&t, "node-1", "incarnation-1", "claim-1", 1000)
 	fmt.Println(claim.Apply(&t), t.LifecycleStatus, t.Attempt)
 
-	lost, _ := task.Lose(&t, 2000) // node-1 is gone
+	lost, _ := task.Lose(&t, task.LossSilent, task.DefaultPolicy(), 2000) // node-1 is gone
 	fmt.Println(lost.Apply(&t), t.LifecycleStatus)
 
 	claim = task.Claim(&t, "node-2", "incarnation-2", "claim-2", 3000)

@@ -55,7 +55,7 @@ const (
 	EventFail
 	// EventFailAgain is a handler's bad end with retries left.
 	EventFailAgain
-	// EventRefuse ends a task that can never run, such as a document that does not decode.
+	// EventRefuse ends a task that no node holds and that can never run: a document that does not decode, a deadline that has passed.
 	EventRefuse
 	// EventCancel is a person's cancel, carried out.
 	EventCancel
@@ -95,7 +95,7 @@ var transitions = [eventCount]map[Status]Status{
 	EventFinish:    {Assigning: Finished, Running: Finished, Paused: Finished},
 	EventFail:      {Assigning: Failed, Running: Failed, Paused: Failed},
 	EventFailAgain: {Assigning: Created, Running: Created, Paused: Created},
-	EventRefuse:    {Created: Failed},
+	EventRefuse:    {Created: Failed, Paused: Failed},
 	EventCancel:    {Created: Cancelled, Assigning: Cancelled, Running: Cancelled, Paused: Cancelled},
 	EventRelease:   {Assigning: Created, Running: Created, Paused: Paused},
 	EventLose:      {Assigning: Created, Running: Created, Paused: Paused},

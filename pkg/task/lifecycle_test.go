@@ -26,7 +26,7 @@ func TestNext(t *testing.T) {
 		task.EventFinish:    {no, task.Finished, task.Finished, task.Finished, no, no, no},
 		task.EventFail:      {no, task.Failed, task.Failed, task.Failed, no, no, no},
 		task.EventFailAgain: {no, task.Created, task.Created, task.Created, no, no, no},
-		task.EventRefuse:    {task.Failed, no, no, no, no, no, no},
+		task.EventRefuse:    {task.Failed, no, no, task.Failed, no, no, no},
 		task.EventCancel:    {task.Cancelled, task.Cancelled, task.Cancelled, task.Cancelled, no, no, no},
 		task.EventRelease:   {no, task.Created, task.Created, task.Paused, no, no, no},
 		task.EventLose:      {no, task.Created, task.Created, task.Paused, no, no, no},

@@ -140,7 +140,7 @@ func TestInvariantsUnderAnyInterleaving(t *testing.T) {
 				}
 			},
 			"lose": func(t *rapid.T) {
-				if c, ok := task.Lose(&l.t, l.now); ok {
+				if c, ok := task.Lose(&l.t, task.LossSilent, task.DefaultPolicy(), l.now); ok {
 					l.once(t, c, false)
 				}
 			},

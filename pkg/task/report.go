@@ -44,9 +44,13 @@ type Report struct {
 	Result     json.RawMessage `json:"result,omitempty"`
 	Error      string          `json:"error,omitempty"`
 	Progress   *Progress       `json:"progress,omitempty"`
+	Permanent  bool            `json:"permanent,omitempty"` // of a failure: another attempt would fail, too
+	RetryAt    int64           `json:"retryAt,omitempty"`   // of a failure: not to be tried again before; 0 = as the task's backoff says
+	Node       string          `json:"-"`                   // who said it; whoever reads the report fills it in
 }
 
-// Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none.
+// Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none. A failure that may
+// be tried again takes the task's document to decide: see [Fail]; here it is final.
 func (r *Report) Changes(now int64) []Change {
 	e, ok := reportEvents[r.Kind]
 	if !ok {
@@ -64,6 +68,9 @@ func (r *Report) Changes(now int64) []Change {
 		base.Unassign, base.StartedAt, base.Progress, base.Error = true, 0, nil, r.Error
 	default:
 	}
+	if r.Kind.Final() {
+		base.Run = r.run(string(r.Kind), now)
+	}
 	var list []Change
 	for _, to := range All() {
 		if from := sources(e, to) & held; from != 0 {
@@ -73,6 +80,15 @@ func (r *Report) Changes(now int64) []Change {
 		}
 	}
 	return list
+}
+
+// run is the report as an entry of the task's history.
+func (r *Report) run(outcome string, now int64) *Run {
+	ended := r.FinishedAt
+	if ended == 0 {
+		ended = now
+	}
+	return &Run{Attempt: r.Attempt, Executor: r.Node, StartDateTime: r.StartedAt, FinishDateTime: ended, Outcome: outcome, Error: r.Error}
 }
 
 // held are the statuses a task with a present claim can have on its node.

@@ -71,11 +71,19 @@ func TestReportFields(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			tk := running()
-			c.r.ID, c.r.Attempt, c.r.ClaimID = "t1", 3, "c3"
+			c.r.ID, c.r.Attempt, c.r.ClaimID, c.r.Node = "t1", 3, "c3", "n1"
 			for _, change := range c.r.Changes(now) {
 				change.Apply(&tk)
 			}
 			want := with(with(running(), func(t *task.Task) { t.UpdateDateTime = now }), c.want)
+			if c.r.Kind.Final() {
+				ended := c.r.FinishedAt
+				if ended == 0 {
+					ended = now
+				}
+				want.Attempts = []task.Run{{Attempt: 3, Executor: "n1", StartDateTime: c.r.StartedAt, FinishDateTime: ended,
+					Outcome: string(c.r.Kind), Error: c.r.Error}}
+			}
 			if !reflect.DeepEqual(tk, want) {
 				t.Errorf("got  %+v\nwant %+v", tk, want)
 			}

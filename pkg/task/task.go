@@ -58,6 +58,7 @@ type Task struct {
 	Failures           int               `bson:"failures,omitempty" json:"failures,omitempty"`
 	Crashes            int               `bson:"crashes,omitempty" json:"crashes,omitempty"`
 	MaxAttempts        *int              `bson:"maxAttempts,omitempty" json:"maxAttempts,omitempty"` // 0 = without end
+	MaxCrashes         *int              `bson:"maxCrashes,omitempty" json:"maxCrashes,omitempty"`   // 0 = never ends for it
 	Backoff            *Backoff          `bson:"backoff,omitempty" json:"backoff,omitempty"`
 	TimeoutMs          int64             `bson:"timeoutMs,omitempty" json:"timeoutMs,omitempty"` // 0 = none
 	NotBefore          int64             `bson:"notBefore,omitempty" json:"notBefore,omitempty"`

@@ -21,7 +21,7 @@ func full(t testing.TB) task.Task {
 		ID: "t1", ClassName: "resize", Source: "shop", Name: "n", Description: "d", Executor: "n1", Dependencies: []string{"t0"},
 		Mode: task.ModePassive, IsPersistent: true, CreateDateTime: now, UpdateDateTime: now + 5, DeadlineDateTime: now + 9,
 		LifecycleStatus: task.Running, Priority: 7, Attachments: json.RawMessage(`{"totalSeconds":3600.0}`),
-		Attempt: 2, ClaimID: "c2", Incarnation: "i1", Failures: 1, Crashes: 1, MaxAttempts: new(5),
+		Attempt: 2, ClaimID: "c2", Incarnation: "i1", Failures: 1, Crashes: 1, MaxAttempts: new(5), MaxCrashes: new(2),
 		Backoff: &task.Backoff{BaseMs: 100, Factor: 2, MaxMs: 1000}, TimeoutMs: 60000, NotBefore: now, Labels: map[string]string{"gpu": "true"},
 		Strategy: "RANDOM", ConcurrencyKey: "k", IdempotencyKey: "i", AssignedDateTime: now + 1, StartDateTime: now + 2, FinishDateTime: now + 3,
 		Result: json.RawMessage(`[1]`), Error: "boom", Progress: &task.Progress{Percent: 12.5, Message: "m"},

@@ -221,9 +221,9 @@ func (x *index) disown(e *entry) {
 	}
 }
 
-// wish keeps the set of tasks that are on a node and carry a wish.
+// wish keeps the set of tasks that have not ended and carry a wish.
 func (x *index) wish(e *entry) {
-	switch has := e.t.Desired != "" && e.t.LifecycleStatus.Active(); {
+	switch has := e.t.Desired != "" && !e.t.LifecycleStatus.Terminal(); {
 	case has:
 		x.wishes[e] = struct{}{}
 	case len(x.wishes) > 0:

@@ -14,7 +14,7 @@ func TestTranslate(t *testing.T) {
 	t.Parallel()
 	first := task.Task{ID: "t1", LifecycleStatus: task.Created}
 	running := task.Task{ID: "t1", LifecycleStatus: task.Running, Attempt: 2, ClaimID: "c2", Executor: "n1"}
-	lost, _ := task.Lose(&running, 9)
+	lost, _ := task.Lose(&running, task.LossSilent, task.DefaultPolicy(), 9)
 	failed := running
 	failed.LifecycleStatus = task.Failed
 	retry, _ := task.Retry(&failed, 9)
@@ -34,13 +34,15 @@ func TestTranslate(t *testing.T) {
 		{
 			"loss", lost,
 			`{"id":"t1","lifecycleStatus":"Running","attempt":2,"claimId":"c2"}`,
-			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9},"$unset":{"executor":"","incarnation":""}}`,
+			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9},"$unset":{"executor":"","incarnation":""},` +
+				`"$push":{"attempts":{"$each":[{"attempt":2,"executor":"n1","finishDateTime":9,"outcome":"lost"}],"$slice":-20}}}`,
 		},
 		{
 			"report", finished.Changes(9)[0],
 			`{"id":"t1","lifecycleStatus":{"$in":["Assigning","Running","Paused"]},"attempt":2,"claimId":"c2"}`,
 			`{"$set":{"lifecycleStatus":"Finished","updateDateTime":9,"startDateTime":7,"finishDateTime":8,"result":{"n":[1,2.0]},"progress":{"percent":100.0}},` +
-				`"$unset":{"desired":""}}`,
+				`"$unset":{"desired":""},"$push":{"attempts":{"$each":[` +
+				`{"attempt":2,"executor":"","startDateTime":7,"finishDateTime":8,"outcome":"finished"}],"$slice":-20}}}`,
 		},
 		{
 			"retry", retry,

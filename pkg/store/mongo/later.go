@@ -51,8 +51,7 @@ func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	const op = "read what is overdue"
-	open := bson.E{Key: "lifecycleStatus", Value: bson.D{{Key: "$in", Value: []task.Status{task.Created, task.Assigning, task.Running, task.Paused}}}}
-	due := func(condition bson.D) bson.D { return bson.D{open, {Key: "deadlineDateTime", Value: condition}} }
+	due := func(condition bson.D) bson.D { return bson.D{unended(), {Key: "deadlineDateTime", Value: condition}} }
 	opts := light().SetSort(bson.D{{Key: "deadlineDateTime", Value: 1}}).SetLimit(int64(limit))
 	come := due(bson.D{{Key: "$gt", Value: int64(0)}, {Key: "$lte", Value: now}})
 	if err := s.find(ctx, op, come, opts, func(t task.Task) error { tasks = append(tasks, t); return nil }); err != nil {

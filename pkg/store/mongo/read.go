@@ -70,6 +70,11 @@ func held() bson.E {
 	return bson.E{Key: "lifecycleStatus", Value: bson.D{{Key: "$in", Value: []task.Status{task.Assigning, task.Running, task.Paused}}}}
 }
 
+// unended matches tasks that have not ended.
+func unended() bson.E {
+	return bson.E{Key: "lifecycleStatus", Value: bson.D{{Key: "$in", Value: []task.Status{task.Created, task.Assigning, task.Running, task.Paused}}}}
+}
+
 // light leaves out what may be large.
 func light() *options.FindOptionsBuilder {
 	return options.Find().SetBatchSize(pageSize).SetProjection(bson.D{{Key: "attachments", Value: 0}, {Key: "result", Value: 0}})
@@ -93,7 +98,7 @@ func (s *Store) Wishes(ctx context.Context, limit int) ([]task.Task, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var out []task.Task
-	filter := bson.D{{Key: "desired", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$gt", Value: ""}}}, held()}
+	filter := bson.D{{Key: "desired", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$gt", Value: ""}}}, unended()}
 	err := s.find(ctx, "read wishes", filter, light().SetLimit(int64(limit)), func(t task.Task) error { out = append(out, t); return nil })
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
 		return one(task.Claim(tk, node, "i-"+node, fmt.Sprintf("c%d", m.claim), m.now), true)
 	case "lose":
-		return one(task.Lose(tk, m.now))
+		return one(task.Lose(tk, task.LossSilent, task.DefaultPolicy(), m.now))
 	case "cancel":
 		return one(task.Cancel(tk, m.now))
 	case "retry":
@@ -230,9 +230,9 @@ func (m *model) compare(r *rapid.T) {
 		want[tk.LifecycleStatus]++
 		if tk.LifecycleStatus.Active() {
 			held = append(held, tk.ID)
-			if tk.Desired != "" {
-				wished = append(wished, tk.ID)
-			}
+		}
+		if tk.Desired != "" && !tk.LifecycleStatus.Terminal() {
+			wished = append(wished, tk.ID)
 		}
 	}
 	slices.Sort(held)

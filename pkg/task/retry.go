@@ -1,0 +1,85 @@
+package task
+
+import "math"
+
+// Policy is what holds for tasks that say nothing of their own.
+type Policy struct {
+	MaxAttempts int     // failures that end a task; 0 = it is tried without end
+	MaxCrashes  int     // crashes that end it; 0 = never
+	Backoff     Backoff // wait between attempts
+}
+
+// DefaultPolicy is the policy without configuration.
+func DefaultPolicy() Policy {
+	return Policy{MaxAttempts: 3, MaxCrashes: 3, Backoff: Backoff{BaseMs: 1000, Factor: 2, MaxMs: 300_000}}
+}
+
+func (p Policy) maxAttempts(t *Task) int {
+	if t.MaxAttempts != nil {
+		return *t.MaxAttempts
+	}
+	return p.MaxAttempts
+}
+
+func (p Policy) maxCrashes(t *Task) int {
+	if t.MaxCrashes != nil {
+		return *t.MaxCrashes
+	}
+	return p.MaxCrashes
+}
+
+// Delay is the wait after so many failures: anything from 0 to min(MaxMs, BaseMs * Factor^(failures-1)), by jitter in [0, 1). This
+// is the "full jitter" of Marc Brooker's "Exponential Backoff and Jitter" (AWS Architecture Blog, 2015).
+func (b Backoff) Delay(failures int, jitter float64) int64 {
+	if failures < 1 {
+		return 0
+	}
+	most := float64(b.BaseMs) * math.Pow(max(b.Factor, 1), float64(failures-1))
+	if limit := float64(b.MaxMs); most > limit || math.IsNaN(most) {
+		most = limit
+	}
+	return int64(max(0, most) * min(max(jitter, 0), 1))
+}
+
+// Fail is what a report of a failure does to its task: it waits for its next attempt, or it has failed for good. The task is as the store
+// has it; jitter, in [0, 1), spreads the waits. A report of another claim than the present one does nothing. So does one of another kind.
+func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) Change {
+	if r.Kind != ReportFailed || t.Attempt != r.Attempt || t.ClaimID != r.ClaimID {
+		return Change{ID: r.ID}
+	}
+	c := Change{ID: r.ID, Attempt: r.Attempt, ClaimID: r.ClaimID, UpdatedAt: now, StartedAt: r.StartedAt, Progress: r.Progress, Error: r.Error,
+		Counts: &Counts{Failures: t.Failures + 1, Crashes: t.Crashes}, Run: r.run(string(ReportFailed), now)}
+	limit := p.maxAttempts(t)
+	event := EventFailAgain
+	switch {
+	case t.Desired == DesiredCancelled:
+		event = EventCancel // nobody wants another attempt
+	case r.Permanent, limit > 0 && c.Counts.Failures >= limit, t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime:
+		event = EventFail
+	}
+	if event != EventFailAgain {
+		c.To, _ = Next(Running, event)
+		c.FinishedAt = c.Run.FinishDateTime
+	} else {
+		backoff := p.Backoff
+		if t.Backoff != nil {
+			backoff = *t.Backoff
+		}
+		c.To, c.Unassign, c.StartedAt, c.Progress = Created, true, 0, nil
+		c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.RetryAt, 1)
+	}
+	// Whatever of these it is by now: between the reading and the writing a person may have paused it.
+	c.From = sources(event, c.To) & held
+	return c
+}
+
+// Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it only after a grace.
+func Overdue(t *Task, now int64) Change {
+	if t.Held() {
+		c := t.change(EventFail, now)
+		c.FinishedAt, c.Error = now, "its deadline has passed, and its node did not end it"
+		c.Run = &Run{Attempt: t.Attempt, Executor: t.Executor, StartDateTime: t.StartDateTime, FinishDateTime: now, Outcome: "overdue", Error: c.Error}
+		return c
+	}
+	return Refuse(t, "its deadline has passed before it could run", now)
+}
