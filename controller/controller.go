@@ -73,7 +73,7 @@ type Controller struct {
 	ingest    *ingest.Metrics
 
 	// Signals outlive leaderships: one that comes while nobody leads is found by the next leader's first round.
-	work, nodes, wishes dispatcher.Wake
+	work, nodes, wishes, times dispatcher.Wake
 
 	mu      sync.Mutex
 	session *leadership // nil while this process follows
@@ -83,7 +83,8 @@ type Controller struct {
 // New makes a controller. The configuration must be valid.
 func New(cfg config.Controller, deps Deps) *Controller {
 	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
-		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), topics: errNotYet}
+		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(),
+		topics: errNotYet}
 	// Goroutines and memory of the process show a leak long before it hurts.
 	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
@@ -127,11 +128,17 @@ func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 // wake tells whoever leads that tasks or wishes were stored.
 func (c *Controller) wake() {
 	if c.leading() != nil {
-		c.work.Signal()
-		c.wishes.Signal()
+		c.stored()
 		return
 	}
 	c.notify.signal()
+}
+
+// stored wakes the leader's loops for new tasks and wishes.
+func (c *Controller) stored() {
+	c.work.Signal()
+	c.wishes.Signal()
+	c.times.Signal()
 }
 
 func (c *Controller) leading() *leadership {

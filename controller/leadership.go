@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/agenda"
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/ingest"
@@ -18,6 +19,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // lead takes part in the election until the context ends, and works while it leads.
@@ -112,8 +114,9 @@ func (l *leadership) run(ctx context.Context) {
 	if !try(l.announce) {
 		return
 	}
-	in := ingest.New(l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
-		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: func() { l.c.work.Signal(); l.c.wishes.Signal() },
+	policy := policyOf(l.c.cfg.Retry)
+	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
+		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal,
 	}, l.c.ingest, log)
 	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {
 		return l.c.deps.Open(events.TopicStatus, partition, from)
@@ -122,7 +125,7 @@ func (l *leadership) run(ctx context.Context) {
 		return
 	}
 	m := monitor.New(monitor.Config{
-		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention,
+		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention, Policy: policy,
 	}, l.c.deps.Store, l.c.deps.Registry, l.fleet, l.c.transport, (*statusEnds)(l.c), service.Progress(), l.lease, l.c.deps.Clock,
 		l.c.work.Signal, log)
 	var wg sync.WaitGroup
@@ -132,6 +135,8 @@ func (l *leadership) run(ctx context.Context) {
 	if !try(m.Prime) {
 		return
 	}
+	due := agenda.New(l.c.deps.Store, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
+	wg.Go(func() { due.Run(ctx, l.c.times) })
 	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })
 	if l.c.cfg.Mode == config.ModeDispatcher {
 		wg.Go(func() { l.follow(ctx) })
@@ -140,6 +145,12 @@ func (l *leadership) run(ctx context.Context) {
 	l.c.setLeading(l)
 	defer l.c.setLeading(nil)
 	<-ctx.Done()
+}
+
+func policyOf(r config.Retry) task.Policy {
+	return task.Policy{MaxAttempts: r.MaxAttempts, MaxCrashes: r.MaxCrashes, Backoff: task.Backoff{
+		BaseMs: r.BackoffBase.Milliseconds(), Factor: float64(r.BackoffFactor), MaxMs: r.BackoffMax.Milliseconds(),
+	}}
 }
 
 func (c *Controller) setLeading(l *leadership) {

@@ -74,6 +74,8 @@ func controllerConfig(change ...func(*config.Controller)) config.Controller {
 		Kafka:              config.Kafka{TopicPartitions: partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
 		DispatcherInterval: 5 * time.Second, DispatcherStrategy: config.StrategyLeastTasks, AssignResendAfter: 2 * time.Second, LeaderLease: 2 * time.Second,
 		Liveness:             config.Liveness{HeartbeatInterval: time.Second, LostAfter: 8 * time.Second, StopMargin: time.Second},
+		Retry:                config.Retry{MaxAttempts: 3, MaxCrashes: 3, BackoffBase: time.Second, BackoffFactor: 2, BackoffMax: time.Minute},
+		CancelGrace:          10 * time.Second,
 		MonitorSkaldInterval: time.Second, MonitorTaskInterval: 5 * time.Second,
 	}
 	for _, f := range change {

@@ -28,6 +28,7 @@ import (
 // Store is the part of the store that ingest uses.
 type Store interface {
 	Apply(ctx context.Context, changes []task.Change) (int, error)
+	Get(ctx context.Context, ids []string) ([]task.Task, error)
 	Positions(ctx context.Context, topic string) (map[int]store.Position, error)
 	SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error
 }
@@ -47,10 +48,18 @@ type Hooks struct {
 	Room  func() // a claim ended: there may be room
 	Nodes func() // a node joined or left
 	Tasks func() // tasks or wishes were stored by another controller
+	Times func() // a task has got a time before which it does not run
+}
+
+// Retry is what a failure leads to.
+type Retry struct {
+	Policy task.Policy
+	Jitter func() float64 // in [0, 1); spreads the waits
 }
 
 // Ingest is one leader's ingest.
 type Ingest struct {
+	retry      Retry
 	store      Store
 	fleet      *fleet.Fleet
 	quarantine Quarantine
@@ -86,8 +95,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 }
 
 // New makes an ingest.
-func New(s Store, f *fleet.Fleet, q Quarantine, c clock.Clock, h Hooks, m *Metrics, log *slog.Logger) *Ingest {
-	return &Ingest{store: s, fleet: f, quarantine: q, clock: c, hooks: h, metrics: m, log: log, settled: make(map[fleet.Key][]string)}
+func New(retry Retry, s Store, f *fleet.Fleet, q Quarantine, c clock.Clock, h Hooks, m *Metrics, log *slog.Logger) *Ingest {
+	return &Ingest{retry: retry, store: s, fleet: f, quarantine: q, clock: c, hooks: h, metrics: m, log: log, settled: make(map[fleet.Key][]string)}
 }
 
 // Round takes in records, of one or several partitions, those of one partition in their order. After an error it is to be called again
@@ -107,6 +116,7 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 		k := fleet.Key{Node: s.Node, Incarnation: s.Incarnation}
 		for r := range s.Reports {
 			origin[s.Reports[r].ClaimID] = k
+			s.Reports[r].Node = k.Node
 		}
 		reports = append(reports, s.Reports...)
 		switch s.Notice {
@@ -165,11 +175,12 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 	for rest := reports; len(rest) > 0; {
 		page := rest[:pageLen(rest)]
 		rest = rest[len(page):]
-		changes := make([]task.Change, 0, 2*len(page))
-		for n := range page {
-			changes = append(changes, page[n].Changes(now)...)
+		changes, later, err := i.changes(ctx, page, now)
+		if err != nil {
+			return nil, err
 		}
 		n, err := i.store.Apply(ctx, changes)
+		tell(later, i.hooks.Times)
 		switch {
 		case err == nil:
 			settled = append(settled, page...)
@@ -187,6 +198,42 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 	i.metrics.reports.WithLabelValues("applied").Add(float64(applied))
 	i.metrics.reports.WithLabelValues("stale").Add(float64(max(0, len(settled)-applied)))
 	return settled, nil
+}
+
+// changes gives the compare-and-sets that write the reports down. For failures it reads the tasks: what they lead to depends on what there was
+// before. It says whether one of them sets a task aside for a time.
+func (i *Ingest) changes(ctx context.Context, page []task.Report, now int64) (list []task.Change, later bool, err error) {
+	var failed []string
+	for n := range page {
+		if page[n].Kind == task.ReportFailed {
+			failed = append(failed, page[n].ID)
+		}
+	}
+	var tasks map[string]*task.Task
+	if len(failed) > 0 {
+		stored, err := i.store.Get(ctx, failed)
+		if err != nil {
+			return nil, false, fmt.Errorf("read %d tasks that failed: %w", len(failed), err)
+		}
+		tasks = make(map[string]*task.Task, len(stored))
+		for n := range stored {
+			tasks[stored[n].ID] = &stored[n]
+		}
+	}
+	list = make([]task.Change, 0, 2*len(page))
+	for n := range page {
+		r := &page[n]
+		if r.Kind != task.ReportFailed {
+			list = append(list, r.Changes(now)...)
+			continue
+		}
+		if t, ok := tasks[r.ID]; ok {
+			c := task.Fail(t, r, i.retry.Policy, i.retry.Jitter(), now)
+			later = later || c.NotBefore != 0
+			list = append(list, c)
+		}
+	}
+	return list, later, nil
 }
 
 // What one call of the store carries at most: reports, each of which is one change or two, and bytes of results, so that a call can be done

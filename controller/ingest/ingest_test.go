@@ -111,7 +111,8 @@ func setup(t *testing.T) *bundle {
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{{ID: "n1", Incarnation: "n1-1", Counter: 1, Mode: registry.ModeNode,
 		State: registry.Online, Classes: []string{"a"}, Capacity: 100, Protocol: 1}}}, 0, 0)
 	count := func(name string) func() { return func() { b.hooks[name]++ } }
-	b.ingest = ingest.New(b.store, b.fleet, b.shelf, clock.System{}, ingest.Hooks{Room: count("room"), Nodes: count("nodes"), Tasks: count("tasks")},
+	retry := ingest.Retry{Policy: task.Policy{MaxAttempts: 2, Backoff: task.Backoff{BaseMs: 1000, Factor: 2, MaxMs: 5000}}, Jitter: func() float64 { return 0.5 }}
+	b.ingest = ingest.New(retry, b.store, b.fleet, b.shelf, clock.System{}, ingest.Hooks{Room: count("room"), Nodes: count("nodes"), Tasks: count("tasks"), Times: count("times")},
 		ingest.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	return b
 }
@@ -274,6 +275,11 @@ func TestAResultThatNoStoreHoldsFailsItsTaskAlone(t *testing.T) {
 	tasks := b.assigned(t, 2)
 	bad, good := report(&tasks[0], task.ReportFinished), report(&tasks[1], task.ReportFinished)
 	bad.Result = []byte(`{"a\u0000b":1}`)
+	never := 1
+	set := task.Change{ID: bad.ID, From: task.Set(task.Assigning), Attempt: 1, ClaimID: bad.ClaimID, To: task.Assigning, Counts: &task.Counts{Failures: never}}
+	if n, err := b.store.Store.Apply(t.Context(), []task.Change{set}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
 	if err := b.ingest.Round(t.Context(), []kafka.Record{record(t, events.Status{Reports: []task.Report{bad, good}})}); err != nil {
 		t.Fatal(err)
 	}
@@ -342,6 +348,39 @@ func TestOneCallOfTheStoreCarriesFewBytes(t *testing.T) {
 	counts, _ := b.store.Counts(t.Context())
 	if counts[task.Finished] != 100 || b.store.largest > 4<<20 {
 		t.Errorf("%d finished, %d bytes in one call", counts[task.Finished], b.store.largest)
+	}
+}
+
+func TestAFailureIsTriedAgainUntilItsAttemptsAreUsedUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tasks := b.assigned(t, 2)
+	again, never := report(&tasks[0], task.ReportFailed), report(&tasks[1], task.ReportFailed)
+	again.Error, never.Permanent = "boom", true
+	began := time.Now().UnixMilli()
+	if err := b.ingest.Round(t.Context(), []kafka.Record{record(t, events.Status{Reports: []task.Report{again, never}})}); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := b.store.Get(t.Context(), []string{tasks[0].ID})
+	if got := list[0]; got.LifecycleStatus != task.Created || got.Failures != 1 || got.NotBefore < began+500 || got.Executor != "" || got.Error != "boom" ||
+		len(got.Attempts) != 1 || got.Attempts[0].Executor != "n1" {
+		t.Errorf("%+v", got)
+	}
+	if got := b.status(t, tasks[1].ID); got != task.Failed {
+		t.Errorf("one that says not to retry is %s", got)
+	}
+	if b.hooks["times"] != 1 {
+		t.Errorf("told of times %d times", b.hooks["times"])
+	}
+	if told := b.ingest.TakeSettled(); len(told) != 1 || len(told[0].Claims) != 2 {
+		t.Errorf("settled %+v", told)
+	}
+	// A copy of the report changes nothing.
+	if err := b.ingest.Round(t.Context(), []kafka.Record{record(t, events.Status{Reports: []task.Report{again}})}); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := b.store.Get(t.Context(), []string{tasks[0].ID}); list[0].Failures != 1 {
+		t.Errorf("counted twice: %+v", list[0])
 	}
 }
 

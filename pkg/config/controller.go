@@ -43,6 +43,12 @@ type Controller struct {
 	// LeaderLease is how long a leader that writes nothing stays leader.
 	LeaderLease time.Duration `envconfig:"LEADER_LEASE" default:"2s" range:"500ms..5m"`
 
+	Retry
+
+	// CancelGrace is how long after its deadline a node may still end a task
+	// before the controller does.
+	CancelGrace time.Duration `envconfig:"CANCEL_GRACE" default:"10s" range:"100ms..1h"`
+
 	Liveness
 
 	// MonitorSkaldInterval is how often the leader reads the state of all nodes.

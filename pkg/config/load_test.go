@@ -65,6 +65,8 @@ func TestDefaults(t *testing.T) {
 		Store: config.StoreMongo, TaskMaxBytes: 256 << 10, TaskRetention: 7 * 24 * time.Hour,
 		DispatcherInterval: 5 * time.Second, DispatcherStrategy: config.StrategyLeastTasks,
 		AssignResendAfter: 2 * time.Second, LeaderLease: 2 * time.Second, Liveness: liveness,
+		Retry:                config.Retry{MaxAttempts: 3, MaxCrashes: 3, BackoffBase: time.Second, BackoffFactor: 2, BackoffMax: 5 * time.Minute},
+		CancelGrace:          10 * time.Second,
 		MonitorSkaldInterval: time.Second, MonitorTaskInterval: 5 * time.Second,
 	}
 	if !reflect.DeepEqual(controller, wantController) {
