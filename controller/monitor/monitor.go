@@ -309,7 +309,27 @@ func (m *Monitor) Wishes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read wishes: %w", err)
 	}
-	return m.pass(ctx, tasks)
+	return errors.Join(m.endWaiting(ctx, tasks), m.pass(ctx, tasks))
+}
+
+// endWaiting ends tasks that no node holds any more and that a person has cancelled: the wish came while a node held them.
+func (m *Monitor) endWaiting(ctx context.Context, tasks []task.Task) error {
+	now := m.clock.Now().UnixMilli()
+	var changes []task.Change
+	for i := range tasks {
+		if t := &tasks[i]; t.Desired == task.DesiredCancelled && !t.Held() {
+			if c, ok := task.Cancel(t, now); ok {
+				changes = append(changes, c)
+			}
+		}
+	}
+	if len(changes) == 0 || !m.lease.Valid() {
+		return nil
+	}
+	if _, err := m.store.Apply(ctx, changes); err != nil {
+		return fmt.Errorf("end %d cancelled tasks: %w", len(changes), err)
+	}
+	return nil
 }
 
 // pass gives orders to the nodes that hold the tasks.

@@ -353,6 +353,20 @@ func TestCancelsArePassedOnUntilTheyAreCarriedOut(t *testing.T) {
 	}
 }
 
+func TestAWishForATaskThatWaitsAgainIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	// It was released, or failed and waits for its next attempt, after a person had cancelled it.
+	tk := task.Task{ID: "t", ClassName: "a", Mode: task.ModePassive, LifecycleStatus: task.Created, Desired: task.DesiredCancelled, NotBefore: 1 << 60}
+	if _, err := b.store.Create(t.Context(), []task.Task{tk}); err != nil {
+		t.Fatal(err)
+	}
+	b.round(t)
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Cancelled {
+		t.Fatalf("task is %s", got.LifecycleStatus)
+	}
+}
+
 func TestRedisDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
