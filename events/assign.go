@@ -8,7 +8,7 @@ import (
 )
 
 // Assign is the value of task.assign: claims for one incarnation of one node, and which of its claims are settled. Without a
-// recipient it announces the leader's term to every node of the partition.
+// recipient it announces the leader's term to every node of the partition, and confirms heartbeats of some of them.
 //
 // The first seven fields are the Python Skalds' TaskEvent.
 type Assign struct {
@@ -25,23 +25,34 @@ type Assign struct {
 	Incarnation string         `json:"incarnation,omitempty"`
 	Tasks       []AssignedTask `json:"tasks,omitempty"`
 	Settled     []string       `json:"settled,omitempty"` // claim ids whose final report is stored, or came too late for good
+	Beats       []Beaten       `json:"beats,omitempty"`   // heartbeats that came over task.status and are confirmed
+}
+
+// Beaten confirms one heartbeat of one incarnation, which trusts itself again from the time on at which it sent it.
+type Beaten struct {
+	Incarnation string `json:"incarnation"`
+	Counter     int64  `json:"counter"`
 }
 
 // AssignedTask is one claim with all that the node needs to run it.
 type AssignedTask struct {
-	ID             string          `json:"id"`
-	ClassName      string          `json:"className"`
-	Attempt        int64           `json:"attempt"`
-	ClaimID        string          `json:"claimId"`
-	Priority       int             `json:"priority,omitempty"`
-	CreateDateTime int64           `json:"createDateTime"`
-	Attachments    json.RawMessage `json:"attachments,omitempty"`
+	ID                 string          `json:"id"`
+	ClassName          string          `json:"className"`
+	Attempt            int64           `json:"attempt"`
+	ClaimID            string          `json:"claimId"`
+	Priority           int             `json:"priority,omitempty"`
+	CreateDateTime     int64           `json:"createDateTime"`
+	DeadlineDateTime   int64           `json:"deadlineDateTime,omitempty"` // 0 = none
+	TimeoutMs          int64           `json:"timeoutMs,omitempty"`        // of this run; 0 = none
+	Attachments        json.RawMessage `json:"attachments,omitempty"`
+	AttachmentsVersion int64           `json:"attachmentsVersion,omitempty"`
 }
 
 // Assigned is what a node is told of t, whose claim is its present one.
 func Assigned(t *task.Task) AssignedTask {
 	return AssignedTask{ID: t.ID, ClassName: t.ClassName, Attempt: t.Attempt, ClaimID: t.ClaimID, Priority: t.Priority,
-		CreateDateTime: t.CreateDateTime, Attachments: t.Attachments}
+		CreateDateTime: t.CreateDateTime, DeadlineDateTime: t.DeadlineDateTime, TimeoutMs: t.TimeoutMs,
+		Attachments: t.Attachments, AttachmentsVersion: t.AttachmentsVersion}
 }
 
 // Encoded is one record's key and value, and which items of the call it carries.
@@ -50,14 +61,20 @@ type Encoded struct {
 	From, To   int // the items [From, To)
 }
 
-// maxSettled bounds the settled claims of one value, so that they never need splitting by size.
-const maxSettled = 2000
+// maxSettled and MaxBeats bound the settled claims and the confirmed heartbeats of one value, so that they never need splitting by size.
+const (
+	maxSettled = 2000
+	MaxBeats   = 1000
+)
 
-// EncodeAssign encodes a, split by tasks so that no value is longer than limit bytes. All the settled claims are in the first value.
+// EncodeAssign encodes a, split by tasks so that no value is longer than limit bytes. All the settled claims and heartbeats are in the first value.
 // An announcement without tasks and settled claims is one value.
 func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
 	if len(a.Settled) > maxSettled {
 		return nil, fmt.Errorf("%s: %d settled claims in one event, %d at most: %w", TopicAssign, len(a.Settled), maxSettled, ErrTooLarge)
+	}
+	if len(a.Beats) > MaxBeats {
+		return nil, fmt.Errorf("%s: %d heartbeats in one event, %d at most: %w", TopicAssign, len(a.Beats), MaxBeats, ErrTooLarge)
 	}
 	tasks := a.Tasks
 	raw := make([]json.RawMessage, len(tasks))
@@ -100,7 +117,7 @@ func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
 			return err
 		}
 		out = append(out, Encoded{Key: []byte(part.ID), Value: value, From: from, To: to})
-		a.Settled = nil
+		a.Settled, a.Beats = nil, nil
 		return nil
 	})
 	if err != nil {

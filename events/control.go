@@ -2,7 +2,7 @@ package events
 
 import "fmt"
 
-// Control is the value of task.control: commands for claims of one incarnation of one node.
+// Control is the value of task.control: commands for claims of one incarnation of one node, or its fence.
 type Control struct {
 	Version        int       `json:"version"`
 	Term           int64     `json:"term"`
@@ -10,6 +10,7 @@ type Control struct {
 	Recipient      string    `json:"recipient"`
 	Incarnation    string    `json:"incarnation"`
 	CreateDateTime int64     `json:"createDateTime"`
+	Fence          bool      `json:"fence,omitempty"` // the incarnation's work goes elsewhere: it stops all of it at once
 	Commands       []Command `json:"commands"`
 }
 
@@ -30,13 +31,20 @@ type Command struct {
 // maxCommands is how many commands one value may carry: all of the same few fields, so a count is limit enough.
 const maxCommands = 1000
 
-// EncodeControl encodes c, split so that no value is longer than limit bytes. Without commands there is no value.
+// EncodeControl encodes c, split so that no value is longer than limit bytes. A fence is one value, without commands. Without fence and
+// commands there is no value.
 func EncodeControl(c Control, limit int) ([]Encoded, error) {
 	commands := c.Commands
 	c.Version, c.Commands = Version, nil
+	if c.Fence {
+		c.Commands, commands = []Command{}, nil // a list, never null
+	}
 	head, err := marshal(&c)
 	if err != nil {
 		return nil, err
+	}
+	if c.Fence {
+		return []Encoded{{Key: []byte(c.Recipient), Value: head}}, fits(TopicControl, len(head), limit)
 	}
 	if len(commands) == 0 {
 		return nil, nil

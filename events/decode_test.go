@@ -45,6 +45,8 @@ func TestDecodeErrors(t *testing.T) {
 		"a report of no claim": {
 			status, `{"version":1,"node":"n","incarnation":"i","reports":[{"id":"t","attempt":1,"kind":"started"}]}`, events.ErrMalformed, "report 0",
 		},
+		"a heartbeat of nobody":  {status, `{"version":1,"beat":{"counter":1}}`, events.ErrMalformed, "heartbeat"},
+		"a heartbeat of no time": {status, `{"version":1,"node":"n","incarnation":"i","beat":{}}`, events.ErrMalformed, "counter"},
 		"reports of nobody": {
 			status, `{"version":1,"reports":[{"id":"t","attempt":1,"claimId":"c","kind":"started"}]}`, events.ErrMalformed, "node",
 		},

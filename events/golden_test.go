@@ -47,9 +47,32 @@ func sampleControl() events.Control {
 	}
 }
 
+func confirmation() events.Assign {
+	a := announcement()
+	a.Beats = []events.Beaten{{Incarnation: "incarnation-1", Counter: 41}, {Incarnation: "incarnation-2", Counter: 7}}
+	return a
+}
+
+func fence() events.Control {
+	c := sampleControl()
+	c.Fence, c.Commands = true, nil
+	return c
+}
+
+func sampleBeat() events.Status {
+	return events.Status{
+		Node: "sample-node-1", Incarnation: "incarnation-1", At: 1796010411389, Counter: 41,
+		Beat: &events.Beat{
+			Counter: 41, Term: 8, Mode: "node", State: "online", Classes: []string{"SleepWorker"}, Labels: map[string]string{"zone": "a"},
+			Capacity: 16, Prefetch: 8, Running: 3, Queued: 2, Received: 10, Finished: 5, Partition: 3, Protocol: 1, Address: "host-1",
+			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269,
+		},
+	}
+}
+
 func sampleStatus() events.Status {
 	return events.Status{
-		Node: "sample-node-1", Incarnation: "incarnation-1", At: 1796010411389,
+		Node: "sample-node-1", Incarnation: "incarnation-1", At: 1796010411389, Counter: 12,
 		Reports: []task.Report{
 			{ID: "t1", Attempt: 1, ClaimID: "c1", Kind: task.ReportStarted, StartedAt: 1796010411380},
 			{
@@ -130,6 +153,22 @@ func TestGolden(t *testing.T) {
 		"control": {
 			one(t)(events.EncodeControl(control, events.DefaultMaxBytes)), "sample-task-1", decoder(events.DecodeControl),
 			func(any) any { w := control; w.Version = events.Version; return w },
+		},
+		"confirmation": {
+			one(t)(events.EncodeAssign(confirmation(), events.DefaultMaxBytes)), "controller-1", decoder(events.DecodeAssign),
+			func(any) any {
+				w := confirmation()
+				w.ID, w.TaskIDs, w.Version = "controller-1", []string{}, events.Version
+				return w
+			},
+		},
+		"fence": {
+			one(t)(events.EncodeControl(fence(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeControl),
+			func(any) any { w := fence(); w.Version, w.Commands = events.Version, []events.Command{}; return w },
+		},
+		"beat": {
+			one(t)(events.EncodeStatus(sampleBeat(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeStatus),
+			func(any) any { w := sampleBeat(); w.Version = events.Version; return w },
 		},
 		"status": {
 			one(t)(events.EncodeStatus(status, events.DefaultMaxBytes)), "t1", decoder(events.DecodeStatus),

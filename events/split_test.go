@@ -218,6 +218,10 @@ func TestC81_EventsStayUnderTheLimit(t *testing.T) {
 	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("2001 settled claims: %v", err)
 	}
+	a.Settled, a.Beats = nil, make([]events.Beaten, events.MaxBeats+1)
+	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
+		t.Errorf("%d heartbeats: %v", len(a.Beats), err)
+	}
 	if _, err := events.EncodeAssign(announcement(), 50); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("an announcement over the limit: %v", err)
 	}

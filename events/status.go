@@ -12,10 +12,40 @@ type Status struct {
 	Version     int           `json:"version"`
 	Node        string        `json:"node,omitempty"`
 	Incarnation string        `json:"incarnation,omitempty"`
-	At          int64         `json:"at"` // epoch ms, by the writer's clock
+	At          int64         `json:"at"`                // epoch ms, by the writer's clock
+	Counter     int64         `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
 	Notice      Notice        `json:"notice,omitempty"`
+	Beat        *Beat         `json:"beat,omitempty"` // alone in its value
 	Reports     []task.Report `json:"reports,omitempty"`
 }
+
+// Beat is a heartbeat that travels over task.status since the registry did not answer the node. It says what a heartbeat in the registry
+// says, but for the task list. The leader answers it on the node's partition of task.assign, see [Beaten].
+type Beat struct {
+	Counter   int64             `json:"counter"`
+	Term      int64             `json:"term,omitempty"` // the highest that the node has seen
+	Mode      string            `json:"mode"`
+	State     string            `json:"state"`
+	Classes   []string          `json:"classes"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Capacity  int               `json:"capacity"`
+	Prefetch  int               `json:"prefetch"`
+	Running   int               `json:"running"`
+	Queued    int               `json:"queued"`
+	Received  int64             `json:"received"`
+	Finished  int64             `json:"finished"`
+	Partition int               `json:"partition"`
+	Protocol  int               `json:"protocol"`
+	Address   string            `json:"address"`
+	Version   string            `json:"version"`
+	CPU       float64           `json:"cpu"`
+	Memory    int64             `json:"memory"`
+	StartedAt int64             `json:"startedAt"`
+}
+
+// HeaderBeat marks the records of task.status that are heartbeats, so that who only looks for those passes over the others without
+// decoding them.
+const HeaderBeat = "skalds-beat"
 
 // Notice is news that is no report.
 type Notice string
@@ -30,7 +60,7 @@ const (
 	NoticeSubmitted Notice = "submitted"
 )
 
-// EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. A notice is in the first value.
+// EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. A notice and a heartbeat are in the first value.
 func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 	reports := s.Reports
 	raw, sizes := make([]json.RawMessage, len(reports)), make([]int, len(reports))
@@ -64,7 +94,7 @@ func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 			key = TopicStatus
 		}
 		out = append(out, Encoded{Key: []byte(key), Value: value, From: from, To: to})
-		s.Notice = ""
+		s.Notice, s.Beat = "", nil
 		return nil
 	})
 	if err != nil {
@@ -99,6 +129,9 @@ func DecodeStatus(value []byte) (Status, error) {
 	s.Reports = known
 	if len(s.Reports) > 0 && (s.Node == "" || s.Incarnation == "") {
 		return Status{}, fmt.Errorf("%s: %w: reports without node and incarnation", TopicStatus, ErrMalformed)
+	}
+	if s.Beat != nil && (s.Node == "" || s.Incarnation == "" || s.Beat.Counter < 1 || s.Beat.Partition < 0) {
+		return Status{}, fmt.Errorf("%s: %w: a heartbeat without node, incarnation or counter", TopicStatus, ErrMalformed)
 	}
 	return s, nil
 }
