@@ -86,6 +86,7 @@ func (s *session) take(a *events.Assign) {
 	if !s.openLocked() || !s.current(a.Term) {
 		return
 	}
+	s.heardLocked(a.Beats)
 	s.claims.settle(a.Settled)
 	now := s.now()
 	for i := range a.Tasks {
@@ -123,6 +124,10 @@ func (s *session) obey(c *events.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.openLocked() || !s.current(c.Term) {
+		return
+	}
+	if c.Fence {
+		s.fenceLocked()
 		return
 	}
 	now := s.now()

@@ -102,8 +102,11 @@ func (s *session) flushRound(ctx context.Context) (more bool, err error) {
 // publish sends reports and a notice, value by value and in order, each within a time of its own. acked hears which reports the
 // bus has.
 func (s *session) publish(ctx context.Context, notice events.Notice, reports []task.Report, acked func(from, to int)) error {
+	s.mu.Lock()
+	counter := s.node.Counter // a heartbeat that is made later has all that is reported here in its task list, or has been told of its end
+	s.mu.Unlock()
 	values, err := events.EncodeStatus(events.Status{
-		Node: s.node.ID, Incarnation: s.node.Incarnation, At: s.now(), Notice: notice, Reports: reports,
+		Node: s.node.ID, Incarnation: s.node.Incarnation, At: s.now(), Counter: counter, Notice: notice, Reports: reports,
 	}, s.cfg.EventMaxBytes)
 	if err != nil {
 		return fmt.Errorf("encode reports: %w", err)

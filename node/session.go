@@ -53,7 +53,7 @@ type session struct {
 	base     context.Context // the values of Run's context, without its end
 	spawn    func(func())    // starts a goroutine for handlers
 
-	node            registry.Node // what heartbeats say that does not change; the counter is the beater's
+	node            registry.Node // what heartbeats say that does not change; the counter is guarded by mu
 	partition       int           // of task.assign and task.control
 	statusPartition int
 	assign, control Reader
@@ -70,6 +70,7 @@ type session struct {
 	claims      *claims
 	runs        map[*claim]*run
 	term        int64            // the highest seen
+	aloud       []sending        // the last heartbeats that went over task.status
 	notice      events.Notice    // not sent yet
 	quarantined map[string]int64 // by topic: the highest offset that was put into quarantine
 }

@@ -13,9 +13,15 @@ import (
 func (s *session) confirm(sent time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase != over {
-		s.trusted.Store(int64(sent + s.cfg.LostAfter - s.cfg.StopMargin))
+	s.confirmLocked(sent)
+}
+
+// confirmLocked extends the trust. One that has ended stays so, however new the heartbeat: the work may have been given away.
+func (s *session) confirmLocked(sent time.Duration) {
+	if s.phase == over || s.phase == live && !s.checkLocked() {
+		return
 	}
+	s.trusted.Store(max(s.trusted.Load(), int64(sent+s.cfg.LostAfter-s.cfg.StopMargin)))
 }
 
 // trustLeft is how long the session may trust itself from now on; nothing if that is over.
@@ -58,6 +64,14 @@ func (s *session) loseLocked(why string) {
 	}
 	s.log.Error("lease lost: all work stops", "reason", why, "running", len(s.runs))
 	close(s.lost)
+}
+
+// fenceLocked obeys the leader, which gives this incarnation's work away.
+func (s *session) fenceLocked() {
+	if s.phase == live {
+		s.loseLocked("the leader has given the work of this incarnation away")
+	}
+	s.phase = over // also one that is still joining
 }
 
 func (s *session) isLost() bool {
@@ -118,7 +132,10 @@ func (s *session) joinRound(ctx context.Context, since time.Duration) error {
 		return errAgain
 	}
 	s.confirm(sent)
-	s.begin()
+	if !s.begin() {
+		s.log.Warn("the leader has given up the registration meanwhile: the node registers anew")
+		return errAgain
+	}
 	return nil
 }
 
@@ -129,15 +146,20 @@ func (s *session) sayOnce(said, what string, err error) string {
 	return what
 }
 
-// begin opens the session for work.
-func (s *session) begin() {
+// begin opens the session for work. It reports false if the leader has fenced it already.
+func (s *session) begin() bool {
 	s.mu.Lock()
+	if s.phase != joining {
+		s.mu.Unlock()
+		return false
+	}
 	s.phase = live
 	s.notice = events.NoticeJoined
 	s.startLocked(s.now())
 	s.mu.Unlock()
 	signal(s.wake)
 	s.log.Info("registered", "incarnation", s.node.Incarnation, "partition", s.partition, "capacity", s.cfg.Capacity, "classes", s.node.Classes)
+	return true
 }
 
 // beatLoop renews the registration every heartbeat interval.
@@ -159,12 +181,13 @@ func (s *session) beatLoop(stop <-chan struct{}) {
 	}
 }
 
-// beatRound sends one heartbeat, if the session trusts itself. It takes and gives the number of failures in a row.
+// beatRound sends one heartbeat, if the session trusts itself: to the registry, and if that does not answer, to the leader. It takes and
+// gives the number of failures in a row.
 func (s *session) beatRound(failures int) int {
+	sent := s.clock.Boot() // before the check: a process that is frozen in between must not count from its thawing
 	if !s.check() {
 		return failures
 	}
-	sent := s.clock.Boot()
 	err := s.beat(s.base, min(s.beatTimeout(), s.trustLeft()))
 	switch {
 	case err == nil:
@@ -176,8 +199,9 @@ func (s *session) beatRound(failures int) int {
 	case errors.Is(err, registry.ErrTaken):
 		s.lose("another incarnation holds the node id")
 	case failures == 0:
-		s.log.Warn("a heartbeat was not confirmed", "error", err, "trust", s.trustLeft())
+		s.log.Warn("a heartbeat was not confirmed by the registry; the leader is asked to confirm the next", "error", err, "trust", s.trustLeft())
 	}
+	s.beatAloud()
 	return failures + 1
 }
 
@@ -186,20 +210,27 @@ func (s *session) beatTimeout() time.Duration {
 	return max(s.cfg.HeartbeatInterval, (s.cfg.LostAfter-s.cfg.StopMargin)/4)
 }
 
-// beat sends one heartbeat.
+// beat sends one heartbeat to the registry.
 func (s *session) beat(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	n := s.heartbeat()
+	return s.registry.Beat(ctx, &n)
+}
+
+// heartbeat makes the next heartbeat.
+func (s *session) heartbeat() registry.Node {
+	cpu, memory := s.usage.measure(s.clock.Boot())
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.node.Counter++
 	n := s.node
-	n.CPU, n.Memory = s.usage.measure(s.clock.Boot())
-	s.mu.Lock()
+	n.CPU, n.Memory = cpu, memory
 	c := s.claims
 	n.Running, n.Queued, n.Received, n.Finished = c.running, len(c.queue), c.received, c.finished
 	n.Tasks = c.held()
 	if c.draining {
 		n.State = registry.Draining
 	}
-	s.mu.Unlock()
-	return s.registry.Beat(ctx, &n)
+	return n
 }

@@ -231,6 +231,39 @@ func (c *Cluster) Cancel(ctx context.Context, nodeID string, tasks ...events.Ass
 	return c.send(ctx, events.TopicControl, n, values)
 }
 
+// Confirm confirms heartbeats that the present incarnation of a node sent over task.status.
+func (c *Cluster) Confirm(ctx context.Context, nodeID string, counters ...int64) error {
+	n, err := c.node(ctx, nodeID)
+	if err != nil {
+		return err
+	}
+	var a events.Assign
+	for _, counter := range counters {
+		a.Beats = append(a.Beats, events.Beaten{Incarnation: n.Incarnation, Counter: counter})
+	}
+	a.By("nodetest", c.term.Load())
+	values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
+	if err != nil {
+		return fmt.Errorf("confirm: %w", err)
+	}
+	return c.send(ctx, events.TopicAssign, registry.Node{Partition: n.Partition}, values)
+}
+
+// Fence tells the present incarnation of a node that its work is given away.
+func (c *Cluster) Fence(ctx context.Context, nodeID string) error {
+	n, err := c.node(ctx, nodeID)
+	if err != nil {
+		return err
+	}
+	values, err := events.EncodeControl(events.Control{
+		Term: c.term.Load(), Initiator: "nodetest", Recipient: n.ID, Incarnation: n.Incarnation, Fence: true,
+	}, events.DefaultMaxBytes)
+	if err != nil {
+		return fmt.Errorf("fence: %w", err)
+	}
+	return c.send(ctx, events.TopicControl, n, values)
+}
+
 // Term sets the leader's term; it is 1 at first.
 func (c *Cluster) Term(term int64) { c.term.Store(term) }
 
@@ -243,10 +276,14 @@ func (c *Cluster) node(ctx context.Context, id string) (registry.Node, error) {
 }
 
 func (c *Cluster) send(ctx context.Context, topic string, n registry.Node, values []events.Encoded) error {
-	for _, v := range values {
-		if err := c.Bus.Publish(ctx, topic, n.Partition, []kafka.Record{{Key: v.Key, Value: v.Value, Headers: []kafka.Header{
+	var headers []kafka.Header // none for what is meant for every node of the partition
+	if n.ID != "" {
+		headers = []kafka.Header{
 			{Key: events.HeaderNode, Value: []byte(n.ID)}, {Key: events.HeaderIncarnation, Value: []byte(n.Incarnation)},
-		}}}); err != nil {
+		}
+	}
+	for _, v := range values {
+		if err := c.Bus.Publish(ctx, topic, n.Partition, []kafka.Record{{Key: v.Key, Value: v.Value, Headers: headers}}); err != nil {
 			return fmt.Errorf("send: %w", err)
 		}
 	}

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/registry"
+)
+
+// maxAloud is how many of the last heartbeats over task.status may still be confirmed.
+const maxAloud = 16
+
+// sending is when a heartbeat was sent over task.status.
+type sending struct {
+	counter int64
+	at      time.Duration
+}
+
+// beatAloud sends a heartbeat over task.status, if the session trusts itself. The leader's answer, if it comes, is on task.assign.
+func (s *session) beatAloud() {
+	sent := s.clock.Boot() // before the check, as in beatRound
+	if !s.check() {
+		return
+	}
+	n := s.heartbeat()
+	s.mu.Lock()
+	if len(s.aloud) == maxAloud {
+		s.aloud = append(s.aloud[:0], s.aloud[1:]...)
+	}
+	s.aloud = append(s.aloud, sending{n.Counter, sent})
+	term := s.term
+	s.mu.Unlock()
+	values, err := events.EncodeStatus(events.Status{
+		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Beat: beatOf(&n, term),
+	}, s.cfg.EventMaxBytes)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(s.base, min(s.beatTimeout(), s.trustLeft()))
+		defer cancel()
+		err = s.bus.Publish(ctx, events.TopicStatus, s.statusPartition, []kafka.Record{{
+			Key: values[0].Key, Value: values[0].Value, Headers: []kafka.Header{{Key: events.HeaderBeat, Value: []byte("1")}},
+		}})
+	}
+	if err != nil {
+		s.log.Debug("a heartbeat was not sent to the leader", "error", err)
+	}
+}
+
+// heardLocked takes in what the leader confirms of the heartbeats that were sent over task.status.
+func (s *session) heardLocked(beats []events.Beaten) {
+	for _, b := range beats {
+		if b.Incarnation != s.node.Incarnation {
+			continue
+		}
+		for _, a := range s.aloud {
+			if a.counter == b.Counter {
+				s.confirmLocked(a.at)
+			}
+		}
+	}
+}
+
+func beatOf(n *registry.Node, term int64) *events.Beat {
+	return &events.Beat{
+		Counter: n.Counter, Term: term, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
+		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
+		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version, CPU: n.CPU, Memory: n.Memory,
+		StartedAt: n.StartedAt,
+	}
+}
