@@ -47,6 +47,14 @@ fuzz: ## Fuzz every fuzz target for FUZZTIME (30s) each
 bench: ## Run every Go benchmark for BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
+# How long the random faults of `make chaos` go on, and which they are; without a seed, it is taken from the clock and printed.
+CHAOS_DURATION ?= 10m
+CHAOS_SEED ?=
+
+.PHONY: chaos
+chaos: ## Kill, freeze and cut off real processes for CHAOS_DURATION (10m), and run the directed cases in full
+	SKALDS_INTEGRATION=1 CHAOS_DURATION=$(CHAOS_DURATION) CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 0 -v ./test/chaos/...
+
 .PHONY: cover
 cover: ## Measure the coverage of the unit tests, into coverage.out and coverage.html
 	go test -coverpkg=./... -coverprofile=coverage.out ./...

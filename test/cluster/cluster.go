@@ -70,13 +70,6 @@ func (c *Cluster) With(more ...map[string]string) map[string]string {
 	return env
 }
 
-// StartController starts a controller whose API listens on that port, without waiting until it is ready.
-func (c *Cluster) StartController(name string, port int, more map[string]string) *process.Process {
-	c.T.Helper()
-	env := c.With(map[string]string{"SYSTEM_CONTROLLER_PORT": strconv.Itoa(port)}, more)
-	return process.Start(c.T, name, process.Build(c.T, Program), env, "controller")
-}
-
 // ClientOf makes a client of the controller on a port.
 func (c *Cluster) ClientOf(port int) *client.Client {
 	c.T.Helper()
@@ -92,7 +85,8 @@ func (c *Cluster) ClientOf(port int) *client.Client {
 func (c *Cluster) Controller(more map[string]string) *process.Process {
 	c.T.Helper()
 	port := process.FreePort(c.T)
-	p := c.StartController("controller", port, more)
+	env := c.With(map[string]string{"SYSTEM_CONTROLLER_PORT": strconv.Itoa(port)}, more)
+	p := process.Start(c.T, "controller", process.Build(c.T, Program), env, "controller")
 	api := c.ClientOf(port)
 	c.Ready(api)
 	if c.Client == nil {

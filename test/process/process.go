@@ -2,8 +2,9 @@ package process
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"sync"
@@ -15,6 +16,8 @@ import (
 const (
 	// logLimit is how much of what a process prints is kept: the end of it.
 	logLimit = 64 << 10
+	// endedLimit is how much of it is shown of a process that ended before its test.
+	endedLimit = 4 << 10
 	// stopLimit is how long a process may take to end after SIGTERM.
 	stopLimit = time.Minute
 )
@@ -46,9 +49,13 @@ func Start(t testing.TB, name, path string, env map[string]string, args ...strin
 		close(p.done)
 	}()
 	t.Cleanup(func() {
+		show := logLimit
+		if !p.Running() {
+			show = endedLimit
+		}
 		p.Kill()
-		if t.Failed() {
-			t.Logf("the end of what %s (pid %d) printed:\n%s", name, p.PID(), p.Log())
+		if text := p.Log(); t.Failed() {
+			t.Logf("the end of what %s (pid %d) printed:\n%s", name, p.PID(), text[max(0, len(text)-show):])
 		}
 	})
 	return p
@@ -128,13 +135,21 @@ func (b *tail) String() string {
 	return b.buf.String()
 }
 
+// Ports that FreePort gives: below those that Linux takes for the near end of connections, so that a process that is started again
+// finds its port free, and below those of the services.
+const lowestPort, highestPort = 10_000, 19_999
+
 // FreePort gives a port that was free a moment ago.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has a TCP address
+	t.Fatalf("no port from %d to %d is free", lowestPort, highestPort)
+	return 0
 }
