@@ -50,6 +50,8 @@ type claim struct {
 	times   int           // how often it took it
 	said    time.Duration // when the last progress was marked for sending
 	saying  bool          // in claims.saying
+
+	abandoned bool // its end is reported, but its handler has not returned
 }
 
 // claims is the table of a session's claims: pure state, guarded by its owner's lock. Wall times are epoch ms, others of the
@@ -63,6 +65,7 @@ type claims struct {
 	byID     map[string]*claim // by claim id
 	queue    []*claim
 	running  int
+	lost     int // slots of runs that were abandoned: their handlers have not returned
 	received int64
 	finished int64
 	passed   int64 // claims passed over because the table was full
@@ -117,7 +120,7 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 		c.finish(cl, task.ReportCancelled, nil, "", now)
 	case !known:
 		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("no handler for class %q", t.ClassName), now)
-	case c.running+len(c.queue) >= c.capacity+c.prefetch:
+	case c.running+c.lost+len(c.queue) >= c.capacity+c.prefetch:
 		c.finish(cl, task.ReportRejected, nil,
 			fmt.Sprintf("no room: %d running and %d queued, capacity %d and prefetch %d", c.running, len(c.queue), c.capacity, c.prefetch), now)
 	case unsettled >= c.limits.unsettled || c.bytes >= c.limits.bytes:
@@ -129,7 +132,7 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 
 // next takes the oldest queued claim, if there is room to run it. It counts as started from then on.
 func (c *claims) next(now int64) (*claim, json.RawMessage, bool) {
-	if c.running >= c.capacity || len(c.queue) == 0 {
+	if c.running+c.lost >= c.capacity || len(c.queue) == 0 {
 		return nil, nil, false
 	}
 	cl := c.queue[0]
@@ -144,13 +147,31 @@ func (c *claims) next(now int64) (*claim, json.RawMessage, bool) {
 	return cl, in, true
 }
 
-// end notes how a running claim ended.
-func (c *claims) end(cl *claim, kind task.Kind, result json.RawMessage, text string, now int64) {
+// end notes how a running claim ended. The end of an abandoned one gives its slot back and counts for nothing else.
+func (c *claims) end(cl *claim, o outcome, now int64) {
+	if cl.abandoned {
+		cl.abandoned = false
+		c.lost--
+	}
 	if cl.state != running {
 		return
 	}
 	c.running--
-	c.finish(cl, kind, result, text, now)
+	cl.report.Permanent, cl.report.RetryAt = o.permanent, o.retryAt
+	c.finish(cl, o.kind, o.result, o.text, now)
+}
+
+// abandon ends a running claim whose handler does not return: that is reported now, what the handler may still return is refused, and its
+// slot is lost until then.
+func (c *claims) abandon(cl *claim, o outcome, now int64) {
+	if cl.state != running {
+		return
+	}
+	cl.abandoned = true
+	c.lost++
+	c.running--
+	cl.report.Permanent = o.permanent
+	c.finish(cl, o.kind, nil, o.text, now)
 }
 
 // finish ends a claim that does not run any more.

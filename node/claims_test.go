@@ -29,6 +29,7 @@ type machine struct {
 	settled  map[string]bool
 	inFlight [][]outgoing
 	wished   map[string]bool // cancelled before it arrived
+	stuck    []*claim        // abandoned; their handlers have not returned
 }
 
 func (m *machine) some(t *rapid.T) string {
@@ -93,7 +94,22 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"end": func(t *rapid.T) {
 			if list := m.runningClaims(); len(list) > 0 {
 				kind := rapid.SampledFrom([]task.Kind{task.ReportFinished, task.ReportFailed, task.ReportCancelled}).Draw(t, "kind")
-				m.end(rapid.SampledFrom(list).Draw(t, "claim"), kind, json.RawMessage(`"result"`), "error", 2)
+				m.end(rapid.SampledFrom(list).Draw(t, "claim"), outcome{kind: kind, result: json.RawMessage(`"result"`), text: "error"}, 2)
+				m.start(t)
+			}
+		},
+		"abandon": func(t *rapid.T) {
+			if list := m.runningClaims(); len(list) > 0 {
+				cl := rapid.SampledFrom(list).Draw(t, "claim")
+				m.abandon(cl, outcome{kind: task.ReportCancelled, text: "abandoned"}, 2)
+				m.stuck = append(m.stuck, cl)
+				m.start(t)
+			}
+		},
+		"return": func(t *rapid.T) {
+			if n := len(m.stuck); n > 0 {
+				m.end(m.stuck[n-1], outcome{kind: task.ReportFinished}, 3) // refused
+				m.stuck = m.stuck[:n-1]
 				m.start(t)
 			}
 		},
@@ -181,11 +197,11 @@ func (m *machine) invariants(t *rapid.T) {
 		}
 	}
 	switch {
-	case runs != m.running || runs > m.capacity:
-		t.Fatalf("%d run, %d counted, capacity %d", runs, m.running, m.capacity)
-	case queues != len(m.queue) || runs+queues > m.capacity+m.prefetch:
+	case runs != m.running || m.lost != len(m.stuck) || runs+m.lost > m.capacity:
+		t.Fatalf("%d run, %d counted, %d of %d lost, capacity %d", runs, m.running, m.lost, len(m.stuck), m.capacity)
+	case queues != len(m.queue) || runs+queues+m.lost > m.capacity+m.prefetch:
 		t.Fatalf("%d are queued, %d in the queue, %d run, room for %d", queues, len(m.queue), runs, m.capacity+m.prefetch)
-	case queues > 0 && runs < m.capacity:
+	case queues > 0 && runs+m.lost < m.capacity:
 		t.Fatalf("%d wait while %d of %d run", queues, runs, m.capacity)
 	case m.received != int64(runs+queues)+m.finished:
 		t.Fatalf("received %d, running %d, queued %d, finished %d", m.received, runs, queues, m.finished)
@@ -230,8 +246,13 @@ func TestClaims(t *testing.T) {
 			m.failed(batch)
 		}
 		m.inFlight = nil
+		for _, cl := range m.stuck {
+			m.end(cl, outcome{kind: task.ReportFinished}, 3)
+		}
+		m.stuck = nil
+		m.start(t)
 		for list := m.runningClaims(); len(list) > 0; list = m.runningClaims() {
-			m.end(list[0], task.ReportFinished, nil, "", 3)
+			m.end(list[0], outcome{kind: task.ReportFinished}, 3)
 			m.start(t)
 		}
 		for len(m.dirty) > 0 {
@@ -255,7 +276,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		for i := range n {
 			c.receive(assigned(i), true, 1)
 			if cl, _, ok := c.next(1); ok {
-				c.end(cl, task.ReportFinished, json.RawMessage(result), "", 1)
+				c.end(cl, outcome{kind: task.ReportFinished, result: json.RawMessage(result)}, 1)
 			}
 		}
 	}
@@ -356,7 +377,7 @@ func BenchmarkClaims(b *testing.B) {
 		t.ClaimID = fmt.Sprint(n)
 		c.receive(t, true, 1)
 		cl, _, _ := c.next(1)
-		c.end(cl, task.ReportFinished, nil, "", 2)
+		c.end(cl, outcome{kind: task.ReportFinished}, 2)
 		c.acked(c.take(10, 1000), time.Duration(n))
 		c.settle([]string{t.ClaimID})
 		c.tick(time.Duration(n))

@@ -136,7 +136,7 @@ func (s *session) obey(c *events.Control) {
 			continue
 		}
 		if running := s.claims.cancel(c.Commands[i].ClaimID, now); running != nil {
-			s.runs[running].cancel(ErrCancelled)
+			s.endLocked(s.runs[running], ErrCancelled)
 		}
 	}
 }

@@ -34,9 +34,13 @@ type Middleware func(next Handler) Handler
 // What does not decode fails the task for good. The returned Out is encoded as JSON and becomes the task's result, at most
 // RESULT_MAX_BYTES of it; a null is no result. Use json.RawMessage for either to see the bytes themselves.
 //
-// The context ends when the run should end, with the cause [ErrCancelled], [ErrLeaseLost] or [ErrDraining]; fn should then return
-// soon, within NODE_STOP_MARGIN. An error that it returns under such a context counts as that end and not as a failure; returned
-// without error the task is finished. An error fails the task. So does a panic, with its stack.
+// The context ends when the run should end, with the cause [ErrCancelled], [ErrTimeout], [ErrDeadline], [ErrLeaseLost] or [ErrDraining]; fn
+// should then return soon, within NODE_STOP_MARGIN. An error that it returns under such a context counts as that end; returned without
+// error the task is finished. A handler that ignores a cancel, a timeout or a deadline for CANCEL_GRACE is abandoned: its end is
+// reported, its slot is lost until it returns, and what it returns is refused.
+//
+// An error fails the run, and so does a panic, with its stack: the task is tried again, as often and as late as its maxAttempts and backoff
+// say. [Permanent] and [RetryAfter] say otherwise.
 //
 // Handle panics if the class is empty, longer than [MaxClassBytes], not UTF-8 or holds control characters, if it has a handler
 // already, or if [Node.Run] was called.
@@ -45,7 +49,7 @@ func Handle[In, Out any](n *Node, class string, fn func(ctx context.Context, in 
 		var in In
 		if len(attachments) > 0 {
 			if err := json.Unmarshal(attachments, &in); err != nil {
-				return nil, fmt.Errorf("attachments do not decode into %T: %w", in, err)
+				return nil, Permanent(fmt.Errorf("attachments do not decode into %T: %w", in, err))
 			}
 		}
 		out, err := fn(ctx, in)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -16,6 +18,7 @@ type run struct {
 	in      json.RawMessage
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	limits  []*time.Timer // of its timeout, its deadline, and the grace after its context's end
 }
 
 // nextLocked takes the next queued claim to be run, if there is room and the session trusts itself. The caller runs it.
@@ -30,8 +33,58 @@ func (s *session) nextLocked(now int64) *run {
 	t := &Task{ID: c.task.ID, ClassName: c.task.ClassName, Attempt: c.task.Attempt, Priority: c.task.Priority, session: s, claim: c}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, taskKey{}, t))
 	r := &run{claim: c, handler: s.handlers[c.task.ClassName], in: in, ctx: ctx, cancel: cancel}
+	if ms := c.task.TimeoutMs; ms > 0 {
+		s.limitLocked(r, ms, ErrTimeout)
+	}
+	if at := c.task.DeadlineDateTime; at > 0 {
+		s.limitLocked(r, at-now, ErrDeadline)
+	}
 	s.runs[c] = r
 	return r
+}
+
+// limitLocked ends the run's context after so many ms.
+func (s *session) limitLocked(r *run, ms int64, cause error) {
+	d := time.Duration(min(max(ms, 0), maxLimitMs)) * time.Millisecond
+	r.limits = append(r.limits, time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.endLocked(r, cause)
+	}))
+}
+
+// maxLimitMs is the longest timeout; what is longer is none.
+const maxLimitMs = math.MaxInt64 / int64(time.Millisecond)
+
+// endLocked ends a run's context. A handler that does not return within CANCEL_GRACE is abandoned.
+func (s *session) endLocked(r *run, cause error) {
+	if s.runs[r.claim] != r || r.ctx.Err() != nil {
+		return
+	}
+	r.cancel(cause)
+	r.limits = append(r.limits, time.AfterFunc(s.cfg.CancelGrace, func() { s.abandon(r, cause) }))
+}
+
+// abandon gives up waiting for a handler that ignores the end of its context.
+func (s *session) abandon(r *run, cause error) {
+	s.mu.Lock()
+	if s.runs[r.claim] == r && s.checkLocked() {
+		s.log.Error("a handler ignores the end of its context; its slot is lost until it returns",
+			"task", r.claim.task.ID, "class", r.claim.task.ClassName, "cause", cause, "grace", s.cfg.CancelGrace)
+		s.claims.abandon(r.claim, abandoned(cause, s.cfg.CancelGrace), s.now())
+	}
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// abandoned is what is reported of such a run. It may still be at work, so that it must not be tried again elsewhere.
+func abandoned(cause error, grace time.Duration) outcome {
+	o := outcome{kind: task.ReportFailed, permanent: true}
+	if errors.Is(cause, ErrCancelled) {
+		o.kind = task.ReportCancelled
+	}
+	o.text = fmt.Sprintf("%v, and the handler did not return within %s (CANCEL_GRACE): it was abandoned and may still be at work", cause, grace)
+	return o
 }
 
 // startLocked starts queued claims while there is room.
@@ -78,6 +131,9 @@ func (s *session) returned(r *run, out json.RawMessage, err error) *run {
 	e := s.judge(context.Cause(r.ctx), out, err)
 	r.cancel(nil)
 	s.mu.Lock()
+	for _, t := range r.limits {
+		t.Stop()
+	}
 	delete(s.runs, r.claim)
 	if len(s.runs) == 0 {
 		signal(s.idle)
@@ -87,7 +143,7 @@ func (s *session) returned(r *run, out json.RawMessage, err error) *run {
 		return nil
 	}
 	now := s.now()
-	s.claims.end(r.claim, e.kind, e.result, e.text, now)
+	s.claims.end(r.claim, e, now)
 	next := s.nextLocked(now)
 	s.mu.Unlock()
 	signal(s.wake)
@@ -106,26 +162,28 @@ func (s *session) say(c *claim, p task.Progress) {
 
 // outcome is what is reported of a run's end.
 type outcome struct {
-	kind   task.Kind
-	result json.RawMessage
-	text   string
+	kind      task.Kind
+	result    json.RawMessage
+	text      string
+	permanent bool  // of a failure: not to be tried again
+	retryAt   int64 // of a failure: not before this time, epoch ms; 0 = as the task's backoff says
 }
 
 // judge says what a handler's end means. One that ended well has finished, even if its context had ended.
 func (s *session) judge(cause error, out json.RawMessage, err error) outcome {
 	if err == nil {
 		if len(out) > s.cfg.ResultMaxBytes {
-			return outcome{kind: task.ReportFailed, text: fmt.Sprintf(
+			return outcome{kind: task.ReportFailed, permanent: true, text: fmt.Sprintf(
 				"the result has %d bytes, RESULT_MAX_BYTES is %d: store it elsewhere and return where it is", len(out), s.cfg.ResultMaxBytes)}
 		}
 		if len(out) == 0 || string(out) == "null" {
 			return outcome{kind: task.ReportFinished}
 		}
 		if !json.Valid(out) {
-			return outcome{kind: task.ReportFailed, text: "the result is not JSON"}
+			return outcome{kind: task.ReportFailed, permanent: true, text: "the result is not JSON"}
 		}
 		if nestedDeeper(out, maxNesting) {
-			return outcome{kind: task.ReportFailed, text: fmt.Sprintf("the result is nested more than %d deep", maxNesting)}
+			return outcome{kind: task.ReportFailed, permanent: true, text: fmt.Sprintf("the result is nested more than %d deep", maxNesting)}
 		}
 		return outcome{kind: task.ReportFinished, result: out}
 	}
@@ -134,9 +192,26 @@ func (s *session) judge(cause error, out json.RawMessage, err error) outcome {
 		return outcome{kind: task.ReportCancelled, text: endText(err)}
 	case errors.Is(cause, ErrDraining):
 		return outcome{kind: task.ReportReleased}
+	case errors.Is(cause, ErrDeadline):
+		return outcome{kind: task.ReportFailed, permanent: true, text: ErrDeadline.Error()}
+	case errors.Is(cause, ErrTimeout):
+		return outcome{kind: task.ReportFailed, text: ErrTimeout.Error()}
 	default:
-		return outcome{kind: task.ReportFailed, text: errorText(err)}
+		return failure(err, s.now())
 	}
+}
+
+// failure is a handler's error as a failure.
+func failure(err error, now int64) outcome {
+	o := outcome{kind: task.ReportFailed, text: errorText(err)}
+	var permanent *permanentError
+	var later *laterError
+	if errors.As(err, &permanent) {
+		o.permanent = true
+	} else if errors.As(err, &later) {
+		o.retryAt = now + later.after.Milliseconds()
+	}
+	return o
 }
 
 // maxNesting is how deep a result may be nested. Go reads and writes 10,000 levels at the most, of which the event around it takes some.

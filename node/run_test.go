@@ -243,6 +243,7 @@ func TestS18_ControlWaitsForNoHandler(t *testing.T) {
 		if passed := time.Since(began); passed > 50*time.Millisecond {
 			w.t.Errorf("an assign behind 100 cancels took %v", passed)
 		}
+		synctest.Wait() // the cancels have arrived
 		for _, tk := range stubborn {
 			if slices.ContainsFunc(w.kinds(tk), task.Kind.Final) {
 				w.t.Fatalf("%s ended before its handler: %v", tk.ID, w.kinds(tk))

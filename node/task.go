@@ -18,6 +18,10 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrDraining says that the node stops; the task runs elsewhere, as interrupted.
 	ErrDraining = errors.New("node is draining")
+	// ErrTimeout says that this run has taken longer than the task's timeoutMs. It counts as a failure.
+	ErrTimeout = errors.New("the run took longer than the task's timeoutMs")
+	// ErrDeadline says that the task's deadlineDateTime has come. It is not tried again.
+	ErrDeadline = errors.New("the task's deadline has passed")
 )
 
 // maxProgressBytes is what a progress message is cut to.

@@ -38,7 +38,7 @@ type bench struct {
 }
 
 func (b *bench) newTask(i int) client.NewTask {
-	t := client.NewTask{ID: b.prefix + strconv.Itoa(i), ClassName: b.o.classes[i%len(b.o.classes)]}
+	t := client.NewTask{ID: b.prefix + strconv.Itoa(i), ClassName: b.o.classes[i%len(b.o.classes)], MaxAttempts: new(1)}
 	if b.attachments != nil {
 		t.Attachments = b.attachments
 	}

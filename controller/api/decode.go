@@ -86,11 +86,22 @@ var fields = map[string]field{
 	"description": func(d *taskDecoder, name string, value []byte) {
 		d.text(&d.task.Description, name, value, maxDescription)
 	},
-	"source":           func(d *taskDecoder, name string, value []byte) { d.text(&d.task.Source, name, value, maxText) },
-	"mode":             (*taskDecoder).mode,
-	"isPersistent":     (*taskDecoder).isPersistent,
-	"deadlineDateTime": (*taskDecoder).deadline,
-	"dependencies":     (*taskDecoder).dependencies,
+	"source":       func(d *taskDecoder, name string, value []byte) { d.text(&d.task.Source, name, value, maxText) },
+	"mode":         (*taskDecoder).mode,
+	"isPersistent": (*taskDecoder).isPersistent,
+	"deadlineDateTime": func(d *taskDecoder, name string, value []byte) {
+		d.millis(&d.task.DeadlineDateTime, name, value, "epoch milliseconds, 0 (none) or more")
+	},
+	"notBefore": func(d *taskDecoder, name string, value []byte) {
+		d.millis(&d.task.NotBefore, name, value, "epoch milliseconds, 0 (at once) or more")
+	},
+	"timeoutMs": func(d *taskDecoder, name string, value []byte) {
+		d.millis(&d.task.TimeoutMs, name, value, "milliseconds, 0 (none) or more")
+	},
+	"maxAttempts":  func(d *taskDecoder, name string, value []byte) { d.count(&d.task.MaxAttempts, name, value) },
+	"maxCrashes":   func(d *taskDecoder, name string, value []byte) { d.count(&d.task.MaxCrashes, name, value) },
+	"backoff":      (*taskDecoder).backoff,
+	"dependencies": (*taskDecoder).dependencies,
 }
 
 // decode reads one task from valid JSON in UTF-8. What it gives shares no memory with the text. A member that is null is as one that
@@ -232,13 +243,68 @@ func (d *taskDecoder) isPersistent(name string, value []byte) {
 	d.task.IsPersistent = value[0] == 't'
 }
 
-func (d *taskDecoder) deadline(name string, value []byte) {
+// millis reads a whole number of milliseconds, 0 or more.
+func (d *taskDecoder) millis(to *int64, name string, value []byte, what string) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n < 0 {
-		d.wrongf(name, value, "must be a whole number of epoch milliseconds, 0 (none) or more")
+		d.wrongf(name, value, "must be a whole number of %s", what)
 		return
 	}
-	d.task.DeadlineDateTime = n
+	*to = n
+}
+
+// maxCount bounds maxAttempts and maxCrashes.
+const maxCount = 1_000_000
+
+func (d *taskDecoder) count(to **int, name string, value []byte) {
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < 0 || n > maxCount {
+		d.wrongf(name, value, "must be a whole number from 0 (without end) to %d", maxCount)
+		return
+	}
+	*to = &n
+}
+
+// Limits of a backoff.
+const (
+	maxBackoffMs = 30 * 24 * 3600 * 1000
+	maxFactor    = 100
+)
+
+// backoff reads the waits between attempts. A member that is absent is that of the default policy.
+func (d *taskDecoder) backoff(name string, value []byte) {
+	if value[0] != '{' {
+		d.wrongf(name, value, `must be an object: {"baseMs":1000,"factor":2,"maxMs":300000}`)
+		return
+	}
+	b := task.DefaultPolicy().Backoff
+	ms := func(to *int64, key string, text []byte) {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil || n < 0 || n > maxBackoffMs {
+			d.wrongf(name+"."+key, text, "must be a whole number of milliseconds from 0 to %d", maxBackoffMs)
+			return
+		}
+		*to = n
+	}
+	members(value, func(key, text []byte) bool {
+		switch string(key) {
+		case "baseMs":
+			ms(&b.BaseMs, "baseMs", text)
+		case "maxMs":
+			ms(&b.MaxMs, "maxMs", text)
+		case "factor":
+			n, err := strconv.ParseFloat(string(text), 64)
+			if err != nil || n < 1 || n > maxFactor {
+				d.wrongf(name+".factor", text, "must be a number from 1 to %d", maxFactor)
+				break
+			}
+			b.Factor = n
+		default:
+			d.wrongf(name+"."+shorten(string(key)), text, "unknown field")
+		}
+		return len(d.refusal.details) < maxDetails
+	})
+	d.task.Backoff = &b
 }
 
 func (d *taskDecoder) dependencies(name string, value []byte) {

@@ -40,6 +40,17 @@ func TestSubmitStoresTheTaskAndAnswersWithIt(t *testing.T) {
 	}
 }
 
+func TestSubmitTakesRetriesAndTimes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	got := want[task.Task](t, f.do(t, http.MethodPost, "/api/tasks", `{"className":"c","maxAttempts":0,"maxCrashes":7,"backoff":{"baseMs":50},
+		"timeoutMs":60000,"notBefore":99,"deadlineDateTime":100}`), http.StatusCreated)
+	if got.MaxAttempts == nil || *got.MaxAttempts != 0 || got.MaxCrashes == nil || *got.MaxCrashes != 7 || got.TimeoutMs != 60000 || got.NotBefore != 99 ||
+		got.DeadlineDateTime != 100 || got.Backoff == nil || *got.Backoff != (task.Backoff{BaseMs: 50, Factor: 2, MaxMs: 300_000}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestSubmitDefaults(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -98,6 +109,15 @@ func TestSubmitRefusesBadInput(t *testing.T) {
 		"priority a string":       {`{"className":"c","priority":"1"}`, 422, []string{"body.priority"}},
 		"negative deadline":       {`{"className":"c","deadlineDateTime":-5}`, 422, []string{"body.deadlineDateTime", "-5", "0 (none) or more"}},
 		"deadline out of range":   {`{"className":"c","deadlineDateTime":99999999999999999999}`, 422, []string{"body.deadlineDateTime"}},
+		"negative notBefore":      {`{"className":"c","notBefore":-1}`, 422, []string{"body.notBefore", "-1", "0 (at once) or more"}},
+		"timeout a fraction":      {`{"className":"c","timeoutMs":1.5}`, 422, []string{"body.timeoutMs", "1.5", "milliseconds"}},
+		"negative maxAttempts":    {`{"className":"c","maxAttempts":-1}`, 422, []string{"body.maxAttempts", "-1", "0 (without end) to 1000000"}},
+		"too many crashes":        {`{"className":"c","maxCrashes":1000001}`, 422, []string{"body.maxCrashes", "1000001"}},
+		"backoff a number":        {`{"className":"c","backoff":5}`, 422, []string{"body.backoff", "object"}},
+		"backoff factor":          {`{"className":"c","backoff":{"factor":0.5}}`, 422, []string{"body.backoff.factor", "0.5", "1 to 100"}},
+		"backoff base":            {`{"className":"c","backoff":{"baseMs":-5}}`, 422, []string{"body.backoff.baseMs", "-5"}},
+		"backoff max":             {`{"className":"c","backoff":{"maxMs":1e30}}`, 422, []string{"body.backoff.maxMs"}},
+		"backoff unknown":         {`{"className":"c","backoff":{"jitter":1}}`, 422, []string{"body.backoff.jitter", "unknown field"}},
 		"id with a slash":         {`{"className":"c","id":"a/b"}`, 422, []string{"body.id", "a/b", "slash"}},
 		"id of dots":              {`{"className":"c","id":".."}`, 422, []string{"body.id"}},
 		"id with a newline":       {`{"className":"c","id":"a\nb"}`, 422, []string{"body.id", "U+000A"}},
@@ -109,8 +129,8 @@ func TestSubmitRefusesBadInput(t *testing.T) {
 		"long name":               {`{"className":"c","name":"` + strings.Repeat("n", 1025) + `"}`, 422, []string{"body.name", "1025", "1024"}},
 		"NUL in a name":           {`{"className":"c","name":"\u0000"}`, 422, []string{"body.name", "NUL"}},
 		"unknown field":           {`{"className":"c","prio":1}`, 422, []string{"body.prio", "unknown field"}},
-		"field of a later version": {`{"className":"c","maxAttempts":3,"labels":{}}`, 422,
-			[]string{"body.maxAttempts", "body.labels"}},
+		"field of a later version": {`{"className":"c","shard":"1","labels":{}}`, 422,
+			[]string{"body.shard", "body.labels"}},
 		"several at once":     {`{"className":"","priority":99,"x":1}`, 422, []string{"body.className", "body.priority", "body.x"}},
 		"NUL in a nested key": {`{"className":"c","attachments":{"a":[{"b\u0000" : 1}]}}`, 422, []string{"body.attachments", "NUL"}},
 		"too deep":            {`{"className":"c","attachments":` + deep(91) + `}`, 422, []string{"body.attachments", "90"}},

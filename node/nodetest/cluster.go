@@ -76,7 +76,7 @@ func Config(id string) node.Config {
 		Liveness: config.Liveness{
 			HeartbeatInterval: time.Second, LostAfter: 8 * time.Second, StopMargin: time.Second,
 		},
-		ResultMaxBytes: 256 << 10, DrainSoft: 30 * time.Second, DrainHard: 10 * time.Second,
+		ResultMaxBytes: 256 << 10, DrainSoft: 30 * time.Second, DrainHard: 10 * time.Second, CancelGrace: 10 * time.Second,
 	}}
 }
 

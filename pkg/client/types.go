@@ -4,18 +4,30 @@ import "github.com/skalds-go/skalds/pkg/task"
 
 // NewTask is a task to submit. Only ClassName is needed.
 type NewTask struct {
-	ClassName        string    `json:"className" minLength:"1" maxLength:"256" doc:"Class of work. At most 256 bytes, no control characters."`
-	ID               string    `json:"id,omitempty" maxLength:"256" doc:"At most 256 bytes, no control characters, no slash, not '.' or '..'. Default: a UUID."`
-	IdempotencyKey   string    `json:"idempotencyKey,omitempty" maxLength:"256" doc:"A second submit with the same key gets the first task. At most 256 bytes."`
-	Attachments      any       `json:"attachments,omitempty" doc:"Any JSON value of up to TASK_MAX_BYTES without white space, nested at most 90 deep."`
-	Priority         int       `json:"priority,omitempty" minimum:"0" maximum:"10" doc:"0..10; 10 runs first. Default 0."`
-	Name             string    `json:"name,omitempty" maxLength:"1024" doc:"A name for people."`
-	Description      string    `json:"description,omitempty" maxLength:"16384" doc:"A text for people."`
-	Source           string    `json:"source,omitempty" maxLength:"1024" doc:"Where the task comes from."`
-	Mode             task.Mode `json:"mode,omitempty" enum:"Passive,Active" doc:"Passive (default) is dispatched; Active is an edge node's own."`
-	IsPersistent     *bool     `json:"isPersistent,omitempty" doc:"Kept as it is for clients of the Python Skalds; every task is stored. Default true."`
-	DeadlineDateTime int64     `json:"deadlineDateTime,omitempty" minimum:"0" doc:"Epoch milliseconds; 0 = none. Stored; this version does not act on it."`
-	Dependencies     []string  `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks."`
+	ClassName        string      `json:"className" minLength:"1" maxLength:"256" doc:"Class of work. At most 256 bytes, no control characters."`
+	ID               string      `json:"id,omitempty" maxLength:"256" doc:"At most 256 bytes, no control characters, no slash, not '.' or '..'. Default: a UUID."`
+	IdempotencyKey   string      `json:"idempotencyKey,omitempty" maxLength:"256" doc:"A second submit with the same key gets the first task. At most 256 bytes."`
+	Attachments      any         `json:"attachments,omitempty" doc:"Any JSON value of up to TASK_MAX_BYTES without white space, nested at most 90 deep."`
+	Priority         int         `json:"priority,omitempty" minimum:"0" maximum:"10" doc:"0..10; 10 runs first. Default 0."`
+	Name             string      `json:"name,omitempty" maxLength:"1024" doc:"A name for people."`
+	Description      string      `json:"description,omitempty" maxLength:"16384" doc:"A text for people."`
+	Source           string      `json:"source,omitempty" maxLength:"1024" doc:"Where the task comes from."`
+	Mode             task.Mode   `json:"mode,omitempty" enum:"Passive,Active" doc:"Passive (default) is dispatched; Active is an edge node's own."`
+	IsPersistent     *bool       `json:"isPersistent,omitempty" doc:"Kept as it is for clients of the Python Skalds; every task is stored. Default true."`
+	DeadlineDateTime int64       `json:"deadlineDateTime,omitempty" minimum:"0" doc:"Epoch milliseconds at which the task is failed if it has not ended; 0 = none."`
+	NotBefore        int64       `json:"notBefore,omitempty" minimum:"0" doc:"Epoch milliseconds before which the task does not run; 0 = at once."`
+	TimeoutMs        int64       `json:"timeoutMs,omitempty" minimum:"0" doc:"How long one run may take, in milliseconds; 0 = any time. A run that takes longer is a failure."`
+	MaxAttempts      *int        `json:"maxAttempts,omitempty" minimum:"0" maximum:"1000000" doc:"How many failures end the task: 1 the first, 0 none. Default MAX_ATTEMPTS (3)."`
+	MaxCrashes       *int        `json:"maxCrashes,omitempty" minimum:"0" maximum:"1000000" doc:"How often the process of its node may die while it runs until that ends the task; 0 any number. Default MAX_CRASHES (3)."`
+	Backoff          *NewBackoff `json:"backoff,omitempty" doc:"The waits between attempts. Default RETRY_BACKOFF_BASE, _FACTOR and _MAX."`
+	Dependencies     []string    `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks."`
+}
+
+// NewBackoff is the longest waits between attempts: BaseMs * Factor^(failures-1), at most MaxMs. Each wait is anything from 0 to that.
+type NewBackoff struct {
+	BaseMs int64   `json:"baseMs" required:"false" minimum:"0" maximum:"2592000000" doc:"Milliseconds. Default 1000."`
+	Factor float64 `json:"factor" required:"false" minimum:"1" maximum:"100" doc:"Default 2."`
+	MaxMs  int64   `json:"maxMs" required:"false" minimum:"0" maximum:"2592000000" doc:"Milliseconds. Default 300000."`
 }
 
 // BatchItem is what became of one task of a batch.

@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 	wantNode := config.Node{
 		Log: config.Log{Level: config.LogInfo}, ID: node.ID, Mode: config.NodeModeNode, Capacity: 16, Prefetch: 16,
 		Kafka: kafka, Redis: redis, Liveness: liveness, ResultMaxBytes: 256 << 10,
-		DrainSoft: 30 * time.Second, DrainHard: 10 * time.Second,
+		DrainSoft: 30 * time.Second, DrainHard: 10 * time.Second, CancelGrace: 10 * time.Second,
 	}
 	if !reflect.DeepEqual(node, wantNode) {
 		t.Errorf("node:\n got %+v\nwant %+v", node, wantNode)

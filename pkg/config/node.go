@@ -35,6 +35,9 @@ type Node struct {
 	// DrainSoft is how long a node that was told to stop lets its tasks run on;
 	// 0 releases them at once.
 	DrainSoft time.Duration `envconfig:"DRAIN_SOFT" default:"30s" range:"0s..24h"`
+	// CancelGrace is how long a handler may take to return after a cancel, a
+	// timeout or a deadline, before it is abandoned.
+	CancelGrace time.Duration `envconfig:"CANCEL_GRACE" default:"10s" range:"100ms..1h"`
 	// DrainHard is how long handlers may then take to return after the end of
 	// their context.
 	DrainHard time.Duration `envconfig:"DRAIN_HARD" default:"10s" range:"100ms..1h"`
