@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+var (
+	taskByKey  = "SELECT " + whole + " FROM tasks WHERE key = ?"
+	taskByID   = "SELECT " + whole + " FROM tasks WHERE id = ?"
+	insertBody = "INSERT INTO bodies (n, body) VALUES ((SELECT n FROM tasks WHERE id = ?), ?)"
+)
+
+// newRow is a task on its way in.
+type newRow struct {
+	place  int // in the outcomes
+	id     string
+	key    string
+	status int64
+	values []driver.Value
+	body   []byte
+}
+
+// Create implements store.Tasks.
+func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOutcome, error) {
+	if err := store.CheckBatch(len(tasks)); err != nil {
+		return nil, fmt.Errorf("sqlite: create: %w", err)
+	}
+	checked := make([]store.CreateOutcome, len(tasks))
+	rows := make([]newRow, 0, len(tasks))
+	bytes := 0
+	for i := range tasks {
+		t := &tasks[i]
+		r := newRow{place: i, id: t.ID, key: t.IdempotencyKey}
+		err := store.CheckNew(t)
+		if err == nil {
+			r.values, r.body, err = values(t)
+		}
+		if err != nil {
+			checked[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", t.ID, err)}
+			continue
+		}
+		r.status = number(t.LifecycleStatus)
+		bytes += len(t.Attachments) + len(t.Result)
+		rows = append(rows, r)
+	}
+	var out []store.CreateOutcome
+	err := s.commit(ctx, "create", s.calls, &call{rows: len(rows), bytes: bytes, do: func(t *tx) error {
+		out = append(out[:0], checked...)
+		for i := range rows {
+			if err := t.create(&rows[i], &out[rows[i].place]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (t *tx) create(r *newRow, out *store.CreateOutcome) error {
+	n, err := t.exec(insertTask, r.values...)
+	switch never := (refusal{}); {
+	case errors.As(refusable(err), &never):
+		*out = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", r.id, err)}
+		return nil
+	case err != nil:
+		return fmt.Errorf("task %q: %w", r.id, err)
+	case n == 0:
+		*out, err = t.obstacle(r)
+		return err
+	}
+	t.counts[r.status]++
+	if r.body != nil {
+		if _, err := t.exec(insertBody, r.id, r.body); err != nil {
+			return fmt.Errorf("attachments of task %q: %w", r.id, err)
+		}
+	}
+	return nil
+}
+
+// obstacle finds what was in the way of a new task.
+func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
+	var found *task.Task
+	take := func(row []driver.Value) error {
+		old, _ := decode(row) // as far as it can be read
+		found = &old
+		return nil
+	}
+	for _, look := range []struct {
+		status store.CreateStatus
+		sql    string
+		value  string
+	}{{store.CreateSameKey, taskByKey, r.key}, {store.CreateExists, taskByID, r.id}} {
+		if look.value == "" {
+			continue
+		}
+		if err := t.query(context.Background(), look.sql, take, look.value); err != nil {
+			return store.CreateOutcome{}, fmt.Errorf("task %q: %w", r.id, err)
+		}
+		if found != nil {
+			return store.CreateOutcome{Status: look.status, Existing: found}, nil
+		}
+	}
+	return store.CreateOutcome{}, fmt.Errorf("task %q: %w", r.id, errNoObstacle)
+}
+
+var errNoObstacle = errors.New("it was not stored, and nothing is in its way")

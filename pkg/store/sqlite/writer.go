@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/skalds-go/skalds/pkg/store"
+)
+
+const (
+	// maxWaiting is how many calls wait for the writing goroutine; the callers of others are held up.
+	maxWaiting = 64
+	// maxRows and maxBytes bound a transaction: calls join it as long as it is below both.
+	maxRows  = 2000
+	maxBytes = 16 << 20
+)
+
+// tx is a transaction that is under way.
+type tx struct {
+	*conn
+
+	counts [7]int64 // by how much the numbers of tasks of each status change
+}
+
+// call is one call of the store that writes.
+type call struct {
+	rows  int // about how many it touches
+	bytes int // about how large they are
+	// do carries the call out. It begins from nothing each time it is called: it is called again after a transaction that was undone.
+	do func(*tx) error
+
+	taken atomic.Bool // by the writing goroutine, or by the caller who does not wait any longer: whoever sets it
+	done  chan error
+}
+
+// take says whether the call is now the caller's.
+func (c *call) take() bool { return c.taken.CompareAndSwap(false, true) }
+
+// commit has the writing goroutine carry a call out, and returns when it is on the disk. A call whose context ends while it waits for its
+// turn has not happened.
+func (s *Store) commit(ctx context.Context, op string, to chan *call, c *call) error {
+	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return s.fail(op, err)
+	}
+	c.done = make(chan error, 1)
+	select {
+	case to <- c:
+	case <-ctx.Done():
+		return s.fail(op, ctx.Err())
+	case <-s.closing:
+		return s.fail(op, errClosed)
+	}
+	var err error
+	select {
+	case err = <-c.done:
+	case <-ctx.Done():
+		if err = ctx.Err(); !c.take() {
+			err = fmt.Errorf("%w: it was being written when the caller stopped waiting: %w", store.ErrUnavailable, err)
+		}
+	case <-s.written: // a call that came in while the store closed
+		if err = errClosed; !c.take() {
+			err = <-c.done
+		}
+	}
+	if err != nil {
+		return s.fail(op, err)
+	}
+	return nil
+}
+
+// write is the writing goroutine. While one transaction is on its way to the disk, calls gather for the next: none waits longer than that.
+func (s *Store) write() {
+	defer close(s.written)
+	for {
+		var group []*call
+		select {
+		case c := <-s.urgent:
+			group = s.gather(c)
+		default:
+			select {
+			case c := <-s.urgent:
+				group = s.gather(c)
+			case c := <-s.calls:
+				group = s.gather(c)
+			case <-s.closing:
+				return
+			}
+		}
+		if len(group) > 0 {
+			s.carryOut(group)
+		}
+	}
+}
+
+// gather takes what waits already, first of all c, up to the bounds of a transaction.
+func (s *Store) gather(c *call) []*call {
+	var group []*call
+	rows, bytes := 0, 0
+	for {
+		if c.take() {
+			group = append(group, c)
+			rows, bytes = rows+c.rows, bytes+c.bytes
+		}
+		if rows >= maxRows || bytes >= maxBytes {
+			return group
+		}
+		select {
+		case c = <-s.urgent:
+			continue
+		default:
+		}
+		select {
+		case c = <-s.calls:
+		default:
+			return group
+		}
+	}
+}
+
+// carryOut writes calls in one transaction. Where that fails, each is tried for itself, so that none fails for another.
+func (s *Store) carryOut(group []*call) {
+	err := s.transact(group)
+	if err == nil || len(group) == 1 {
+		for _, c := range group {
+			c.done <- err
+		}
+		return
+	}
+	for _, c := range group {
+		c.done <- s.transact([]*call{c})
+	}
+}
+
+func (s *Store) transact(group []*call) error {
+	t := tx{conn: s.writer}
+	_, err := t.exec("BEGIN IMMEDIATE")
+	for i := 0; err == nil && i < len(group); i++ {
+		err = group[i].do(&t)
+	}
+	if err == nil {
+		_, err = t.exec("COMMIT")
+	}
+	if err != nil {
+		// SQLite may have undone it already, which makes this an error that says nothing.
+		if _, undo := t.exec("ROLLBACK"); undo == nil {
+			return err
+		}
+		return errors.Join(err, s.settle())
+	}
+	for i, n := range t.counts {
+		s.counts[i].Add(n)
+	}
+	return nil
+}
+
+// settle sees to it that no transaction is open.
+func (s *Store) settle() error {
+	if _, err := s.writer.exec("BEGIN"); err != nil {
+		return err
+	}
+	_, err := s.writer.exec("ROLLBACK")
+	return err
+}
