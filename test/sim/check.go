@@ -1,0 +1,354 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// checker sees everything that happens and says what breaks a guarantee:
+//
+//   - An acknowledged task ends exactly once, unless a person has it run again, and only a report of its present claim ends it.
+//   - No claim is published before the store has it, and none is settled that is open in the store.
+//   - Two runs of one task do not overlap in true time. The run of a process that stood still counts as ended where its trust ended.
+//   - A process never runs more tasks than its capacity.
+//   - A node starts nothing on the word of a leader with a lower term than it has seen.
+//   - A final report that was on the bus while its node was trusted is not passed over when the node's work is given away.
+//   - When the faults stop everything ends, and nothing is left in the leader's books.
+type checker struct {
+	world      *world
+	truth      *truth
+	cfg        *settings
+	violations []string
+
+	tasks  map[string]*taskRecord
+	order  []*taskRecord
+	claims map[string]*claimRecord
+	beats  map[string]time.Duration // by incarnation: its last heartbeat that took effect
+	left   map[string]time.Duration // when its goodbye came to the bus
+	finals map[uint64][]string      // claims whose final report stands in the record of this serial
+	ended  int                      // tasks in a terminal state
+	acked  int
+}
+
+type taskRecord struct {
+	id      string
+	acked   bool
+	ends    int // times that it came into a terminal state
+	retries int // that persons asked for
+	runs    []*taskRun
+}
+
+type claimRecord struct {
+	task     string
+	attempt  int64
+	stored   bool
+	finished bool // a run of it ended well
+	reported bool // its final report is on the bus
+	at       time.Duration
+	node     string // incarnation
+}
+
+// taskRun is one run of a handler.
+type taskRun struct {
+	task    string
+	claim   string
+	session *session
+	started time.Duration
+	over    bool
+	ghost   bool // it began when its process had stood still and was about to notice
+}
+
+func newChecker(w *world, cfg *settings) *checker {
+	return &checker{world: w, cfg: cfg, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
+		beats: map[string]time.Duration{}, left: map[string]time.Duration{}, finals: map[uint64][]string{}}
+}
+
+func (c *checker) violate(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.violations = append(c.violations, text)
+	c.world.note("CHECKER", "%s", text)
+}
+
+func (c *checker) task(id string) *taskRecord {
+	r, ok := c.tasks[id]
+	if !ok {
+		r = &taskRecord{id: id}
+		c.tasks[id] = r
+		c.order = append(c.order, r)
+	}
+	return r
+}
+
+func (c *checker) claim(id string) *claimRecord {
+	r, ok := c.claims[id]
+	if !ok {
+		r = &claimRecord{}
+		c.claims[id] = r
+	}
+	return r
+}
+
+// acknowledged notes that a submitter was told that its task is stored.
+func (c *checker) acknowledged(id string) {
+	if t := c.task(id); !t.acked {
+		t.acked = true
+		c.acked++
+	}
+}
+
+// changed is called with each change that took effect in the store.
+func (c *checker) changed(by *process, as role, before, after *task.Task, change *task.Change) {
+	c.world.note(by.name, "%s: %s %s -> %s, attempt %d, claim %s%s", as, before.ID, before.LifecycleStatus, after.LifecycleStatus,
+		after.Attempt, after.ClaimID, describe(after))
+	t := c.task(before.ID)
+	was, is := before.LifecycleStatus.Terminal(), after.LifecycleStatus.Terminal()
+	switch {
+	case was && !is && as == rolePeople:
+		t.retries++
+		c.ended--
+	case was && (!is || as != roleIngest || before.LifecycleStatus != after.LifecycleStatus):
+		c.violate("%s was %s and became %s by the %s", t.id, before.LifecycleStatus, after.LifecycleStatus, as)
+	case !was && is:
+		t.ends++
+		c.ended++
+		if t.ends != t.retries+1 {
+			c.violate("%s has ended %d times, with %d retries", t.id, t.ends, t.retries)
+		}
+	}
+	if after.Attempt < before.Attempt {
+		c.violate("%s went back from attempt %d to %d", t.id, before.Attempt, after.Attempt)
+	}
+	if as == roleIngest && (change.Attempt != before.Attempt || change.ClaimID != before.ClaimID) {
+		c.violate("a report of %s, attempt %d, claim %s was taken for attempt %d, claim %s",
+			t.id, change.Attempt, change.ClaimID, before.Attempt, before.ClaimID)
+	}
+	if a := change.Assign; a != nil {
+		r := c.claim(a.ClaimID)
+		r.task, r.attempt, r.stored, r.node = t.id, a.Attempt, true, a.Incarnation
+	}
+	if after.LifecycleStatus == task.Finished && !was && (string(after.Result) != result(after.ClaimID) || !c.claim(after.ClaimID).finished) {
+		c.violate("%s is finished by claim %s with the result %s, which no run of that claim gave", t.id, after.ClaimID, after.Result)
+	}
+	if as == roleMonitor && !is && before.Held() && !after.Held() {
+		c.takenBack(before)
+	}
+}
+
+func describe(t *task.Task) string {
+	if t.Executor == "" {
+		return ""
+	}
+	return fmt.Sprintf(" for %s (%s)", t.Executor, t.Incarnation)
+}
+
+// result is what the handler of a claim returns.
+func result(claim string) string { return `"` + claim + `"` }
+
+// takenBack checks that no final report was passed over. A node's work is given away no earlier than this after its last heartbeat, and
+// what was on the bus before the need was seen has to be taken in first.
+func (c *checker) takenBack(t *task.Task) {
+	r := c.claim(t.ClaimID)
+	if !r.reported {
+		return
+	}
+	wait := scale(c.cfg.lostAfter+c.cfg.lostAfter/10, million, fastest)
+	left, said := c.left[t.Incarnation]
+	if r.at < c.beats[t.Incarnation]+wait-100*time.Millisecond || said && r.at < left {
+		c.violate("%s was taken back from %s although the final report of claim %s was on the bus since %d ms",
+			t.ID, t.Incarnation, t.ClaimID, r.at.Milliseconds())
+	}
+}
+
+// beat notes a heartbeat that took effect.
+func (c *checker) beat(incarnation string) { c.beats[incarnation] = c.world.now }
+
+// published is called with each record that comes to the bus.
+func (c *checker) published(by *process, topic string, serial uint64, value []byte) {
+	switch topic {
+	case events.TopicAssign:
+		a, err := events.DecodeAssign(value)
+		if err != nil {
+			panic(err) // our own encoder wrote it
+		}
+		c.assigned(by, &a)
+	case events.TopicStatus:
+		s, err := events.DecodeStatus(value)
+		if err != nil {
+			panic(err)
+		}
+		c.reported(by, &s, serial)
+	}
+}
+
+func (c *checker) assigned(by *process, a *events.Assign) {
+	for i := range a.Tasks {
+		t := &a.Tasks[i]
+		c.world.note(by.name, "publishes %s, attempt %d, claim %s, term %d to %s", t.ID, t.Attempt, t.ClaimID, a.Term, a.Incarnation)
+		if !c.claim(t.ClaimID).stored {
+			c.violate("claim %s of %s was published, and the store has never had it", t.ClaimID, t.ID)
+		}
+	}
+	for _, id := range a.Settled {
+		r := c.claim(id)
+		t, ok := c.truth.get(r.task)
+		if r.stored && ok && t.Held() && t.ClaimID == id {
+			c.violate("claim %s of %s is settled with %s, and the store says %s", id, r.task, a.Incarnation, t.LifecycleStatus)
+		}
+	}
+	if len(a.Settled) > 0 {
+		c.world.note(by.name, " settles %v with %s", a.Settled, a.Incarnation)
+	}
+}
+
+func (c *checker) reported(by *process, s *events.Status, serial uint64) {
+	for i := range s.Reports {
+		r := &s.Reports[i]
+		c.world.note(by.name, "reports %s %s, attempt %d, claim %s", r.ID, r.Kind, r.Attempt, r.ClaimID)
+		if claim := c.claim(r.ClaimID); r.Kind.Final() && !claim.reported {
+			claim.reported, claim.at = true, c.world.now
+			c.finals[serial] = append(c.finals[serial], r.ClaimID)
+		}
+	}
+	if s.Notice != "" {
+		c.world.note(by.name, "says %s (%s)", s.Notice, s.Incarnation)
+	}
+	if s.Notice == events.NoticeLeft {
+		c.left[s.Incarnation] = c.world.now
+	}
+}
+
+// forgot notes that the bus has lost records.
+func (c *checker) forgot(serials []uint64) {
+	for _, serial := range serials {
+		for _, id := range c.finals[serial] {
+			c.claims[id].reported = false
+		}
+	}
+}
+
+// delivered is called with each event for a session before the session sees it.
+func (s *session) delivered(a *events.Assign) {
+	if a.Recipient != "" && a.Incarnation != s.incarnation {
+		return
+	}
+	stale := a.Term < s.term
+	if !stale {
+		s.term = a.Term
+	}
+	for i := range a.Tasks {
+		id := a.Tasks[i].ClaimID
+		if stale && !s.heard[id] {
+			s.stale[id] = a.Term
+		} else if !stale {
+			s.heard[id] = true
+			delete(s.stale, id)
+		}
+	}
+}
+
+// begin is called when a handler begins to run.
+func (c *checker) begin(s *session, id, claim string) *taskRun {
+	w := c.world
+	r := &taskRun{task: id, claim: claim, session: s, started: w.now}
+	r.ghost = s.stoodStill()
+	w.note(s.process.name, "starts %s, claim %s", id, claim)
+	if !c.claim(claim).stored {
+		c.violate("%s runs by claim %s, which the store has never had", id, claim)
+	}
+	if term, ok := s.stale[claim]; ok {
+		c.violate("%s runs by claim %s, which came under term %d when %s knew of term %d", id, claim, term, s.incarnation, s.term)
+	}
+	t := c.task(id)
+	if !r.ghost {
+		for _, o := range t.runs {
+			if !o.over && !o.ghost && !o.session.stoodStill() {
+				c.violate("%s runs at %s by claim %s, and has been running at %s by claim %s since %d ms",
+					id, s.incarnation, claim, o.session.incarnation, o.claim, o.started.Milliseconds())
+			}
+		}
+	}
+	t.runs = append(t.runs, r)
+	if s.node.running++; s.node.running > c.cfg.capacity {
+		c.violate("%s runs %d tasks, its capacity is %d", s.process.name, s.node.running, c.cfg.capacity)
+	}
+	return r
+}
+
+// stoodStill says whether the session's trust has ended while its process could not notice.
+func (s *session) stoodStill() bool {
+	w := s.process.world
+	until := s.rounds.TrustedUntil()
+	if until == 0 {
+		return false
+	}
+	at := s.process.clock.at(until)
+	return at <= w.now && (s.process.frozen || s.process.thawed >= at)
+}
+
+// end is called when a handler returns.
+func (c *checker) end(r *taskRun, outcome string) {
+	r.over = true
+	r.session.node.running--
+	if outcome == "" {
+		c.claim(r.claim).finished = true
+		outcome = "well"
+	}
+	c.world.note(r.session.process.name, "ends %s, claim %s: %s", r.task, r.claim, outcome)
+	t := c.task(r.task)
+	t.runs = slices.DeleteFunc(t.runs, func(o *taskRun) bool { return o == r })
+}
+
+// died notes that all runs of a process ended with it.
+func (c *checker) died(p *process) {
+	for _, t := range c.order {
+		t.runs = slices.DeleteFunc(t.runs, func(o *taskRun) bool {
+			if o.session.process != p {
+				return false
+			}
+			o.over = true
+			return true
+		})
+	}
+}
+
+// allEnded says whether every task that the store holds has ended.
+func (c *checker) allEnded() bool {
+	counts, err := c.truth.mem.Counts(background)
+	if err != nil {
+		panic(err)
+	}
+	open := int64(0)
+	for status, n := range counts {
+		if !status.Terminal() {
+			open += n
+		}
+	}
+	return open == 0
+}
+
+// finish looks at how everything ended.
+func (c *checker) finish() {
+	for _, t := range c.order {
+		if !t.acked {
+			continue
+		}
+		doc, ok := c.truth.get(t.id)
+		switch {
+		case !ok:
+			c.violate("%s was acknowledged, and is not in the store", t.id)
+		case !doc.LifecycleStatus.Terminal():
+			text, err := json.Marshal(doc)
+			if err != nil {
+				panic(err)
+			}
+			c.violate("%s has not ended: %s", t.id, text)
+		case t.ends != t.retries+1:
+			c.violate("%s has ended %d times, with %d retries", t.id, t.ends, t.retries)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/store/memory"
+)
+
+// settings is the shape of one simulation. Times are those of the configuration's defaults where they have one.
+type settings struct {
+	nodes, controllers, tasks int
+	capacity, prefetch        int
+	partitions                int
+	strategy                  placement.Strategy
+	cancels, retries          int
+	longest                   int // ms that a task takes at most
+
+	heartbeat, lostAfter, stopMargin time.Duration
+	lease, resendAfter, interval     time.Duration
+
+	faults time.Duration // how long faults happen
+	rest   time.Duration // how long everything may take to end after them
+}
+
+// guards are the parts of the system that keep a guarantee, and that a simulation can do without, to see that the checker notices.
+type guards struct {
+	noCompare       bool // claims are written whatever the task has become
+	noTerm          bool // nodes take the word of any leader
+	noResend        bool // claims that no node has reported are not sent again
+	trustFromAnswer bool // trust is counted from a heartbeat's answer
+	noDrift         bool // clocks are taken for exact
+	noReadBack      bool // all claims of a bulk write count as won
+	giveBackUnknown bool // a claim is given back also where its publish may have happened
+	noBarrier       bool // work is given away without a look at what is under way
+}
+
+// cluster is everything.
+type cluster struct {
+	world       *world
+	cfg         settings
+	guards      guards
+	net         *net
+	truth       *truth
+	broker      *broker
+	redis       *redis
+	check       *checker
+	controllers []*controller
+	workers     []*worker
+	people      *people
+	started     int // processes
+}
+
+func newCluster(w *world, cfg settings, g guards) *cluster {
+	cl := &cluster{world: w, cfg: cfg, guards: g, net: &net{world: w}}
+	cl.check = newChecker(w, &cl.cfg)
+	cl.truth = &truth{world: w, net: cl.net, mem: memory.New(), guards: g, check: cl.check}
+	cl.check.truth = cl.truth
+	cl.broker = newBroker(w, cl.net, cl.check, cfg.partitions)
+	cl.redis = newRedis(w, cl.net, cl.check)
+	for i := range cfg.controllers {
+		cl.controllers = append(cl.controllers, cl.startController(name("ctl", i)))
+	}
+	for i := range cfg.nodes {
+		cl.workers = append(cl.workers, cl.startWorker(name("n", i)))
+	}
+	cl.people = cl.startPeople()
+	return cl
+}
+
+// name numbers things from 1.
+func name(what string, i int) string {
+	digits := []byte{}
+	for i++; i > 0; i /= 10 {
+		digits = append([]byte{byte('0' + i%10)}, digits...)
+	}
+	return what + string(digits)
+}
+
+// speed draws how fast a clock runs: often as wrong as it may be.
+func (cl *cluster) speed() int64 {
+	switch cl.world.rng.IntN(4) {
+	case 0:
+		return slowest
+	case 1:
+		return fastest
+	}
+	return slowest + cl.world.rng.Int64N(fastest-slowest+1)
+}
+
+// quiet says whether all is done and nothing is left: the tasks have ended, and the books of leader and nodes are empty.
+func (cl *cluster) quiet() bool {
+	return cl.people.threads == 0 && cl.check.acked == cl.cfg.tasks && cl.check.allEnded() && cl.held() == 0
+}
+
+// held is how many claims leader and nodes have not forgotten; -1 if nobody leads.
+func (cl *cluster) held() int {
+	total, led := 0, false
+	for _, c := range cl.controllers {
+		if l := c.session; l != nil && l.leading && !c.process.dead {
+			_, claims := l.fleet.Size()
+			total, led = total+claims, true
+		}
+	}
+	for _, n := range cl.workers {
+		if n.session != nil && !n.process.dead {
+			total += n.session.rounds.Unsettled()
+		}
+	}
+	if !led {
+		return -1
+	}
+	return total
+}
+
+func sortBy[T any, K cmp.Ordered](list []T, key func(T) K) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"maps"
+	"slices"
+)
+
+// guardSwitches take guards out, by name.
+var guardSwitches = map[string]func(*guards){
+	"compare":   func(g *guards) { g.noCompare = true },
+	"term":      func(g *guards) { g.noTerm = true },
+	"resend":    func(g *guards) { g.noResend = true },
+	"sending":   func(g *guards) { g.trustFromAnswer = true },
+	"drift":     func(g *guards) { g.noDrift = true },
+	"read-back": func(g *guards) { g.noReadBack = true },
+	"give-back": func(g *guards) { g.giveBackUnknown = true },
+	"barrier":   func(g *guards) { g.noBarrier = true },
+}
+
+func guardNames() []string { return slices.Sorted(maps.Keys(guardSwitches)) }

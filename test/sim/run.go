@@ -1,0 +1,89 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/placement"
+)
+
+// outcome is what one seed came to.
+type outcome struct {
+	seed       uint64
+	violations []string
+	history    *history
+	turns      int
+	took       time.Duration // virtual
+}
+
+// options select what is simulated.
+type options struct {
+	nodes, tasks int  // 0 = as the seed says
+	calm         bool // without faults
+	keep         bool // keep the timeline
+	guards       guards
+}
+
+// maxTurns ends a simulation that never ends by itself.
+const maxTurns = 20_000_000
+
+// simulate runs one seed.
+func simulate(t *testing.T, seed uint64, o options) (out outcome) {
+	synctest.Test(t, func(*testing.T) {
+		h := newHistory(o.keep)
+		w := newWorld(seed, h)
+		cfg := draw(w, o)
+		cl := newCluster(w, cfg, o.guards)
+		if !o.calm {
+			cl.startFate()
+		}
+		out = outcome{seed: seed, history: h}
+		bad := func() bool { return len(cl.check.violations) > 0 }
+		end := cfg.faults + cfg.rest
+		ended := w.run(func() bool { return bad() || w.now > cfg.faults && (cl.quiet() || w.now > end) }, maxTurns)
+		if !bad() {
+			switch {
+			case !ended:
+				cl.check.violate("nothing happens any more, or too much: %d turns", w.turns)
+			case w.now > end:
+				cl.check.finish()
+				cl.check.violate("not all is over %v after the last fault: %d of %d tasks have ended, %d claims are held", cfg.rest, cl.check.ended,
+					cfg.tasks, cl.held())
+			default:
+				// What comes late must change nothing.
+				late := w.now + 5*time.Second
+				w.run(func() bool { return bad() || w.now > late }, maxTurns)
+				cl.check.finish()
+			}
+		}
+		w.close()
+		out.violations, out.turns, out.took = cl.check.violations, w.turns, w.now
+	})
+	return out
+}
+
+// draw picks the shape of a simulation.
+func draw(w *world, o options) settings {
+	s := settings{
+		nodes: 3, controllers: 2, tasks: 20, capacity: 1 + w.rng.IntN(4), prefetch: w.rng.IntN(4), partitions: 1 + w.rng.IntN(3),
+		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], cancels: w.rng.IntN(6), retries: w.rng.IntN(3), longest: 20_000,
+		heartbeat: time.Second, lostAfter: 8 * time.Second, stopMargin: time.Second,
+		lease: 2 * time.Second, resendAfter: 2 * time.Second, interval: 5 * time.Second,
+		faults: 30 * time.Second, rest: 120 * time.Second,
+	}
+	if w.chance(250) {
+		s.controllers = 3
+	}
+	if o.nodes > 0 {
+		s.nodes = o.nodes
+	}
+	if o.tasks > 0 {
+		s.tasks = o.tasks
+	}
+	if s.tasks > 200 {
+		s.capacity = max(1, min(16, 900/s.nodes))
+		s.longest = 5_000
+	}
+	return s
+}

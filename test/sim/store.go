@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/store/memory"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// truth is the database. While it has no majority, writes are done on one machine only: they are answered by nothing, no majority read
+// shows them, and in the end they are all taken over, in their order, or all rolled back.
+type truth struct {
+	world    *world
+	net      *net
+	mem      *memory.Store
+	guards   guards
+	check    *checker
+	minority bool
+	pending  []func()
+}
+
+// split takes the majority away; heal ends that.
+func (t *truth) split() { t.minority = true }
+
+// heal says with kept whether what was written meanwhile is taken over.
+func (t *truth) heal(kept bool) {
+	if !t.minority {
+		return
+	}
+	t.minority = false
+	if kept {
+		for _, write := range t.pending {
+			write()
+		}
+	}
+	t.pending = nil
+}
+
+// role is which loop writes: it says what a change means.
+type role string
+
+// The roles.
+const (
+	roleLeader     role = "leader"
+	roleDispatcher role = "dispatcher"
+	roleMonitor    role = "monitor"
+	roleIngest     role = "ingest"
+	rolePeople     role = "people"
+)
+
+// seamStore is the database as one loop of one process sees it. A method of the store that is not here yet goes to the memory store as it
+// is: no turn, no fault.
+type seamStore struct {
+	store.Store
+	*truth
+	process *process
+	role    role
+}
+
+var _ store.Store = (*seamStore)(nil)
+
+var background = context.Background()
+
+// write is a call that changes something; do may be called later, or never.
+func (s *seamStore) write(ctx context.Context, what string, do func(lost bool) error) error {
+	return s.ask(ctx, what, func(lost bool) error {
+		if s.minority {
+			s.pending = append(s.pending, func() { _ = do(true) })
+			return errSilence
+		}
+		return do(lost)
+	})
+}
+
+func (s *seamStore) ask(ctx context.Context, what string, do func(lost bool) error) error {
+	err := s.net.call(ctx, storeService, do)
+	if err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	if errors.Is(err, errSilence) || certain(err) {
+		s.world.note(s.process.name, " %s %s: %v", s.role, what, err)
+		return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
+	}
+	return err
+}
+
+// Apply implements [store.Tasks]. A call whose answer gets lost may have done a part of its work.
+func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, error) {
+	n := 0
+	changes = slices.Clone(changes)
+	err := s.write(ctx, "apply", func(lost bool) error {
+		n = 0
+		if err := store.CheckChanges(changes); err != nil {
+			return err
+		}
+		part := len(changes)
+		if lost && s.world.chance(300) {
+			part = s.world.rng.IntN(part + 1)
+		}
+		for _, c := range changes[:part] {
+			if s.apply(c) {
+				n++
+			}
+		}
+		return nil
+	})
+	if s.guards.noReadBack && s.role == roleDispatcher && err == nil {
+		n = len(changes)
+	}
+	return n, err
+}
+
+func (s *seamStore) apply(c task.Change) bool {
+	before, ok := s.get(c.ID)
+	if !ok {
+		return false
+	}
+	if s.guards.noCompare && c.Assign != nil {
+		c.From, c.Attempt, c.ClaimID = task.Set(before.LifecycleStatus), before.Attempt, before.ClaimID
+	}
+	n, err := s.mem.Apply(background, []task.Change{c})
+	if err != nil {
+		panic(err) // the memory store takes whatever passes CheckChanges
+	}
+	if n == 1 {
+		after, _ := s.get(c.ID)
+		s.check.changed(s.process, s.role, &before, &after, &c)
+	}
+	return n == 1
+}
+
+func (t *truth) get(id string) (task.Task, bool) {
+	list, err := t.mem.Get(background, []string{id})
+	if err != nil || len(list) == 0 {
+		return task.Task{}, false
+	}
+	return list[0], true
+}
+
+// Create implements [store.Tasks].
+func (s *seamStore) Create(ctx context.Context, tasks []task.Task) (out []store.CreateOutcome, err error) {
+	tasks = slices.Clone(tasks)
+	err = s.write(ctx, "create", func(bool) error {
+		out, err = s.mem.Create(background, tasks)
+		return err
+	})
+	return out, err
+}
+
+// Pending implements [store.Tasks].
+func (s *seamStore) Pending(ctx context.Context, after store.Place, limit int) (page store.PendingPage, err error) {
+	err = s.ask(ctx, "pending", func(bool) error { page, err = s.mem.Pending(background, after, limit); return err })
+	return page, err
+}
+
+// Get implements [store.Tasks].
+func (s *seamStore) Get(ctx context.Context, ids []string) (list []task.Task, err error) {
+	err = s.ask(ctx, "get", func(bool) error { list, err = s.mem.Get(background, ids); return err })
+	return list, err
+}
+
+// Active implements [store.Tasks]. Turns of others come in between.
+func (s *seamStore) Active(ctx context.Context, yield func(*task.Task) error) error {
+	var all []task.Task
+	err := s.ask(ctx, "active", func(bool) error {
+		all = nil
+		return s.mem.Active(background, func(t *task.Task) error { all = append(all, *t); return nil })
+	})
+	for i := range all {
+		if err != nil {
+			return err
+		}
+		if s.world.chance(20) {
+			s.world.park(s.world.now+s.world.between(0, 20_000_000), nil)
+		}
+		if now, ok := s.get(all[i].ID); ok && now.LifecycleStatus.Active() {
+			err = yield(&now)
+		}
+	}
+	return err
+}
+
+// Wishes implements [store.Tasks].
+func (s *seamStore) Wishes(ctx context.Context, limit int) (list []task.Task, err error) {
+	err = s.ask(ctx, "wishes", func(bool) error { list, err = s.mem.Wishes(background, limit); return err })
+	slices.SortFunc(list, func(a, b task.Task) int { return cmp.Compare(a.ID, b.ID) }) // it comes off a map
+	return list, err
+}
+
+// Overdue implements [store.Tasks].
+func (s *seamStore) Overdue(ctx context.Context, now int64, limit int) (list []task.Task, next int64, err error) {
+	err = s.ask(ctx, "overdue", func(bool) error { list, next, err = s.mem.Overdue(background, now, limit); return err })
+	return list, next, err
+}
+
+// Ripen implements [store.Tasks].
+func (s *seamStore) Ripen(ctx context.Context, now int64, limit int) (n int, next int64, err error) {
+	err = s.write(ctx, "ripen", func(bool) error { n, next, err = s.mem.Ripen(background, now, limit); return err })
+	return n, next, err
+}
+
+// List implements [store.Tasks].
+func (s *seamStore) List(ctx context.Context, f store.Filter) (page store.ListPage, err error) {
+	err = s.ask(ctx, "list", func(bool) error { page, err = s.mem.List(background, f); return err })
+	return page, err
+}
+
+// Counts implements [store.Tasks].
+func (s *seamStore) Counts(ctx context.Context) (counts map[task.Status]int64, err error) {
+	err = s.ask(ctx, "counts", func(bool) error { counts, err = s.mem.Counts(background); return err })
+	return counts, err
+}
+
+// Purge implements [store.Tasks].
+func (s *seamStore) Purge(ctx context.Context, id string) (ok bool, err error) {
+	err = s.write(ctx, "purge", func(bool) error { ok, err = s.mem.Purge(background, id); return err })
+	return ok, err
+}
+
+// Expire implements [store.Tasks].
+func (s *seamStore) Expire(ctx context.Context, before int64, limit int) (n int, err error) {
+	err = s.write(ctx, "expire", func(bool) error { n, err = s.mem.Expire(background, before, limit); return err })
+	return n, err
+}
+
+// Leader implements [store.Leases].
+func (s *seamStore) Leader(ctx context.Context) (doc store.Leader, err error) {
+	err = s.ask(ctx, "leader", func(bool) error { doc, err = s.mem.Leader(background); return err })
+	return doc, err
+}
+
+// SwapLeader implements [store.Leases].
+func (s *seamStore) SwapLeader(ctx context.Context, old, next store.Leader) (ok bool, err error) {
+	err = s.write(ctx, "swap leader", func(bool) error {
+		ok, err = s.mem.SwapLeader(background, old, next)
+		if ok && old.Term != next.Term {
+			s.world.note(s.process.name, "term %d: %s leads", next.Term, next.Holder)
+		}
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// Positions implements [store.Positions].
+func (s *seamStore) Positions(ctx context.Context, topic string) (at map[int]store.Position, err error) {
+	err = s.ask(ctx, "positions", func(bool) error { at, err = s.mem.Positions(background, topic); return err })
+	return at, err
+}
+
+// SavePositions implements [store.Positions].
+func (s *seamStore) SavePositions(ctx context.Context, topic string, at map[int]store.Position) error {
+	return s.write(ctx, "save positions", func(bool) error { return s.mem.SavePositions(background, topic, at) })
+}
+
+// Dispatcher implements [store.Settings].
+func (s *seamStore) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) {
+	err = s.ask(ctx, "settings", func(bool) error { d, err = s.mem.Dispatcher(background); return err })
+	return d, err
+}
+
+// SaveDispatcher implements [store.Settings].
+func (s *seamStore) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
+	return s.write(ctx, "save settings", func(bool) error { return s.mem.SaveDispatcher(background, d) })
+}
+
+// Ping implements [store.Store].
+func (s *seamStore) Ping(ctx context.Context) error {
+	return s.ask(ctx, "ping", func(bool) error { return nil })
+}
+
+// Close implements [store.Store].
+func (s *seamStore) Close(context.Context) error { return nil }
