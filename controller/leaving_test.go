@@ -50,3 +50,14 @@ func (l *leaving) Leader(ctx context.Context) (store.Leader, error) {
 	}
 	return l.Store.Leader(ctx)
 }
+
+// counting counts what is written to tasks.
+type counting struct {
+	store.Store
+	applies atomic.Int64
+}
+
+func (c *counting) Apply(ctx context.Context, changes []task.Change) (int, error) {
+	c.applies.Add(int64(len(changes)))
+	return c.Store.Apply(ctx, changes)
+}

@@ -39,6 +39,8 @@ type system struct {
 	clock    nodetest.Clock
 	log      *slog.Logger
 
+	classes map[string]func(ctx context.Context) error // what nodes run beside work and wait
+
 	mu   sync.Mutex
 	runs map[string]int // task id -> handlers started
 	wg   sync.WaitGroup
@@ -190,6 +192,12 @@ func (s *system) nodeOn(id string, reg node.Registry, change ...func(*node.Confi
 			return id, nil
 		}
 	})
+	for class, h := range s.classes {
+		node.Handle(n, class, func(ctx context.Context, _ json.RawMessage) (any, error) {
+			s.ran(ctx)
+			return nil, h(ctx)
+		})
+	}
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	s.wg.Go(func() {
