@@ -8,6 +8,7 @@
 //
 //   - No node is given more than its capacity, or, for a class of short runs and only when no node has a free slot, than its capacity
 //     and prefetch together.
+//   - A task that must be alone gets an empty node, and nothing is placed beside it.
 //   - Every task gets a node or a reason.
 package placement
 
@@ -28,7 +29,9 @@ type Node struct {
 // Request is one task to place.
 type Request struct {
 	Class string
-	Short bool // recent runs of the class were short enough to queue behind others
+	Short bool     // recent runs of the class were short enough to queue behind others
+	Alone bool     // it must be the only one on its node
+	Avoid []string // ids of nodes that are taken only if no other has the class
 }
 
 // Decision is what became of one request: the index of a node, or -1 and the reason.

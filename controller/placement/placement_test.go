@@ -190,6 +190,55 @@ func TestPrefetchOnlyForShortRunsAndOnlyWhenNoSlotIsFree(t *testing.T) {
 	}
 }
 
+func TestATaskThatMustBeAloneGetsAnEmptyNode(t *testing.T) {
+	t.Parallel()
+	alone := placement.Request{Class: "a", Alone: true, Short: true}
+	for _, s := range placement.Strategies() {
+		list := nodes(3, 4)
+		list[0].Load, list[2].Load = 2, 1
+		reqs := append([]placement.Request{alone}, requests(20, "a")...)
+		got := placement.New(1).Place(s, list, reqs)
+		if got[0].Node != 1 {
+			t.Errorf("%s: it went to %+v, want the empty node", s, got[0])
+		}
+		per := count(list, got[1:])
+		if per[1] != 0 || per[0] != 2 || per[2] != 3 {
+			t.Errorf("%s: %v beside it, want none there and the others full", s, per)
+		}
+	}
+}
+
+func TestANodeIsClearedForATaskThatMustBeAlone(t *testing.T) {
+	t.Parallel()
+	list := nodes(2, 4)
+	list[0].Load, list[1].Load = 3, 1
+	got := placement.New(1).Place(placement.LeastTasks, list, append([]placement.Request{{Class: "a", Alone: true}}, requests(5, "a")...))
+	if got[0].Node != -1 || got[0].Reason != placement.NodesFull {
+		t.Errorf("it went to %+v beside others", got[0])
+	}
+	if per := count(list, got[1:]); per[0] != 1 || per[1] != 0 {
+		t.Errorf("%v placed, want nothing on the node that is nearly empty", per)
+	}
+}
+
+func TestC79_NodesThatATaskCrashedAreAvoided(t *testing.T) {
+	t.Parallel()
+	list := nodes(3, 4)
+	list[2].Load = 3
+	avoid := placement.Request{Class: "a", Avoid: []string{"n00", "n01"}}
+	p := placement.New(1)
+	if got := p.Place(placement.LeastTasks, list, []placement.Request{avoid})[0]; got.Node != 2 {
+		t.Errorf("it went to %+v, want the node that it has not crashed", got)
+	}
+	if got := p.Place(placement.LeastTasks, list, []placement.Request{avoid})[0]; got.Reason != placement.NodesFull {
+		t.Errorf("it went to %+v, want it to wait for that node", got)
+	}
+	avoid.Avoid = append(avoid.Avoid, "n02")
+	if got := p.Place(placement.LeastTasks, nodes(3, 4), []placement.Request{avoid})[0]; got.Node < 0 {
+		t.Errorf("it waits for ever: %+v", got)
+	}
+}
+
 func TestPlacementProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,6 +1,9 @@
 package placement
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // round is one call of Place.
 type round struct {
@@ -14,7 +17,7 @@ type round struct {
 // pool is the nodes that have a class. Within a round loads only grow, so a node without a free slot, and one without room to queue,
 // are that for the rest of it and leave the list.
 type pool struct {
-	size  int
+	all   []int // the nodes, as they are given
 	slots []int // nodes that may have a free slot
 	queue []int // nodes that may have room to queue
 }
@@ -25,8 +28,11 @@ func (r *round) decide(q Request) Decision {
 		return Decision{Node: -1, Reason: NoEligibleNode}
 	}
 	p := r.pool(q.Class)
-	if p.size == 0 {
+	if len(p.all) == 0 {
 		return Decision{Node: -1, Reason: NoNodeForClass}
+	}
+	if q.Alone || len(q.Avoid) > 0 {
+		return r.special(p, q)
 	}
 	n := r.pick(&p.slots, r.hasSlot)
 	if n < 0 && q.Short {
@@ -35,11 +41,49 @@ func (r *round) decide(q Request) Decision {
 	if n < 0 {
 		return Decision{Node: -1, Reason: NodesFull}
 	}
+	return r.take(n)
+}
+
+// take places a task on a node.
+func (r *round) take(n int) Decision {
 	r.placer.clock++
 	r.nodes[n].Load++
 	r.turns[n].served++
 	r.turns[n].last = r.placer.clock
 	return Decision{Node: n}
+}
+
+// special places a task that must be alone or that avoids nodes. If it must be alone and no node is empty, the one that is nearest to it
+// takes nothing else in this round, so that it becomes empty in time.
+func (r *round) special(p *pool, q Request) Decision {
+	all := p.all
+	if rest := slices.DeleteFunc(slices.Clone(all), func(n int) bool { return slices.Contains(q.Avoid, r.nodes[n].ID) }); len(rest) > 0 {
+		all = rest
+	}
+	fits := r.hasSlot
+	if q.Alone {
+		fits = func(n int) bool { return r.nodes[n].Load == 0 }
+	}
+	list := slices.Clone(all)
+	n := r.pick(&list, fits)
+	switch {
+	case n >= 0 && q.Alone:
+		d := r.take(n)
+		r.close(n)
+		return d
+	case n >= 0:
+		return r.take(n)
+	case q.Alone:
+		r.close(slices.MinFunc(all, func(a, b int) int {
+			return cmp.Or(cmp.Compare(r.nodes[a].Load, r.nodes[b].Load), cmp.Compare(r.nodes[a].ID, r.nodes[b].ID))
+		}))
+	}
+	return Decision{Node: -1, Reason: NodesFull}
+}
+
+// close lets a node take nothing more in this round.
+func (r *round) close(n int) {
+	r.nodes[n].Load = max(r.nodes[n].Load, r.nodes[n].Capacity+r.nodes[n].Prefetch)
 }
 
 func (r *round) hasSlot(n int) bool { return r.nodes[n].Load < r.nodes[n].Capacity }
@@ -56,8 +100,7 @@ func (r *round) pool(class string) *pool {
 			p.slots = append(p.slots, i)
 		}
 	}
-	p.size = len(p.slots)
-	p.queue = append(p.queue, p.slots...)
+	p.queue, p.all = slices.Clone(p.slots), slices.Clone(p.slots)
 	r.pools[class] = p
 	return p
 }
