@@ -39,7 +39,7 @@ const callLimit = 3 * time.Second
 
 // offer submits tasks through whichever controller takes them, until all are acknowledged or the context ends. The ids make that safe.
 func (w *world) offer(ctx context.Context, list []client.NewTask) error {
-	last := error(nil)
+	var last error
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for try := 0; len(list) > 0; try++ {
