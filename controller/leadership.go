@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -23,10 +24,12 @@ import (
 )
 
 // lead takes part in the election until the context ends, and works while it leads.
+//
+// A leadership whose lease is over acts no more, but it goes on listening: nodes that neither it nor the registry confirms would stop. It
+// ends when this process leads anew, or a higher term is seen, here or by a node.
 func (c *Controller) lead(ctx context.Context) {
-	var work sync.WaitGroup
-	stop := func() {}
 	var present *leader.Lease
+	last := &leadership{} // the present one, or the one that goes on listening
 	failing := false
 	for {
 		round, cancel := context.WithTimeout(ctx, c.cfg.LeaderLease)
@@ -37,24 +40,26 @@ func (c *Controller) lead(ctx context.Context) {
 		}
 		failing = err != nil
 		if lease != present {
-			stop()
-			work.Wait()
-			stop, present = func() {}, lease
-			if lease != nil {
-				var session context.Context
-				session, stop = context.WithCancel(ctx)
-				work.Go(func() { newLeadership(c, lease).run(session) })
-			}
+			present = lease
+			last.stopActing()
+		}
+		doc, _ := c.leader.Present()
+		if last.lease != nil && (doc.Term > last.lease.Term() || lease != nil && lease != last.lease) {
+			last.stop()
+			last = &leadership{}
+		}
+		if lease != nil && last.lease == nil {
+			last = newLeadership(c, lease)
+			last.start(ctx)
 		}
 		if !rest(ctx, c.deps.Clock, c.cfg.LeaderLease/4) {
 			break
 		}
 	}
-	stop()
-	work.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.LeaderLease)
+	last.stop()
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.LeaderLease)
 	defer cancel()
-	if err := c.leader.Release(last); err != nil {
+	if err := c.leader.Release(release); err != nil {
 		c.deps.Log.Debug("the leadership was not released; it ends by itself", "error", err)
 	}
 }
@@ -65,6 +70,37 @@ type leadership struct {
 	lease      *leader.Lease
 	fleet      *fleet.Fleet
 	dispatcher *dispatcher.Dispatcher
+
+	endActing, endAll context.CancelFunc
+	acted, done       chan struct{}
+}
+
+// start lets the leadership begin. It listens until stop, or the context ends; it acts until stopActing.
+func (l *leadership) start(ctx context.Context) {
+	var acting context.Context
+	ctx, l.endAll = context.WithCancel(ctx)
+	acting, l.endActing = context.WithCancel(ctx)
+	l.acted, l.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(l.done)
+		l.run(ctx, acting)
+	}()
+}
+
+// stopActing returns when the leadership acts no more.
+func (l *leadership) stopActing() {
+	if l.lease != nil {
+		l.endActing()
+		<-l.acted
+	}
+}
+
+// stop returns when all has ended.
+func (l *leadership) stop() {
+	if l.lease != nil {
+		l.endAll()
+		<-l.done
+	}
 }
 
 func newLeadership(c *Controller, lease *leader.Lease) *leadership {
@@ -87,14 +123,37 @@ func newLeadership(c *Controller, lease *leader.Lease) *leadership {
 // startPause is the time between two tries to begin.
 const startPause = 200 * time.Millisecond
 
-// run works until the context ends. It is not for it to judge the lease: one that cannot be trusted for a moment may be renewed by a late
-// answer, and then goes on.
-func (l *leadership) run(ctx context.Context) {
+// run acts until the context acting ends, and listens until ctx ends. It is not for it to judge the lease: one that cannot be trusted for a
+// moment may be renewed by a late answer, and then goes on.
+func (l *leadership) run(ctx, acting context.Context) {
 	log := l.c.deps.Log.With("term", l.lease.Term())
 	log.Info("leading")
 	defer log.Info("not leading any more")
+	policy := policyOf(l.c.cfg.Retry)
+	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
+		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal,
+	}, l.c.ingest, log)
+	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {
+		return l.c.deps.Open(events.TopicStatus, partition, from)
+	})
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	func() {
+		defer close(l.acted)
+		try := l.trier(acting, log)
+		// The waits for silent nodes begin only when no node takes the word of an older leader any more.
+		if try(l.announce) && try(service.Load) {
+			listening.Go(func() { service.Run(ctx) })
+			l.act(acting, try, service.Progress(), policy, log)
+		}
+	}()
+	<-ctx.Done()
+}
+
+// trier gives a function that tries something until it succeeds, or the context ends: then it reports false.
+func (l *leadership) trier(ctx context.Context, log *slog.Logger) func(func(context.Context) error) bool {
 	failing := false
-	try := func(f func(context.Context) error) bool {
+	return func(f func(context.Context) error) bool {
 		for ctx.Err() == nil { // not longer than the leadership: lead ends it
 			err := f(ctx)
 			if err == nil {
@@ -110,31 +169,20 @@ func (l *leadership) run(ctx context.Context) {
 		}
 		return false
 	}
-	// The waits for silent nodes begin only when no node takes the word of an older leader any more.
-	if !try(l.announce) {
-		return
-	}
-	policy := policyOf(l.c.cfg.Retry)
-	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
-		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal,
-	}, l.c.ingest, log)
-	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {
-		return l.c.deps.Open(events.TopicStatus, partition, from)
-	})
-	if !try(service.Load) {
-		return
-	}
+}
+
+// act claims, sends, gives away and does what is due, until the context ends.
+func (l *leadership) act(ctx context.Context, try func(func(context.Context) error) bool, progress *ingest.Progress, policy task.Policy, log *slog.Logger) {
 	m := monitor.New(monitor.Config{
 		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention, Policy: policy,
-	}, l.c.deps.Store, l.c.deps.Registry, l.fleet, l.c.transport, (*statusEnds)(l.c), service.Progress(), l.lease, l.c.deps.Clock,
+	}, l.c.deps.Store, l.c.deps.Registry, l.fleet, l.c.transport, (*statusEnds)(l.c), progress, l.lease, l.c.deps.Clock,
 		l.c.work.Signal, log)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { service.Run(ctx) })
 	// What the nodes hold already counts, and who is there is known, before the first task is placed.
 	if !try(m.Prime) {
 		return
 	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	due := agenda.New(l.c.deps.Store, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
 	wg.Go(func() { due.Run(ctx, l.c.times) })
 	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })

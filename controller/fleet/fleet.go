@@ -5,8 +5,10 @@
 //
 //   - A node's load is the claims that this leader has made and whose end it has not ingested, corrected upwards by what the node
 //     itself says. So a burst spreads although heartbeats lag, and a slot is free as soon as its final report is ingested.
-//   - A node was last confirmed no later than the end of the first read that showed its present counter, or that missed its key. Its
-//     work may be given away only on a read that began a whole waiting time after that, all under one run of the registry.
+//   - A node was last confirmed no later than the end of the first read that showed its present counter, or that missed its key, and no
+//     later than its last heartbeat that came over Kafka was taken in; and no later than the term of this leader was on its partition, for
+//     until then an older leader may have confirmed it. Its work may be given away only on a read that began a whole waiting time after
+//     all of that, under one run of the registry. (See docs/adr/0006.)
 package fleet
 
 import (
@@ -18,6 +20,7 @@ import (
 
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // Key names one incarnation of a node.
@@ -59,9 +62,15 @@ type Fleet struct {
 type member struct {
 	key       Key
 	beat      registry.Node
-	present   bool // in the last snapshot
-	dated     bool // changedAt holds
+	present   bool  // in the last snapshot
+	read      int64 // its counter there
+	dated     bool  // changedAt holds
 	changedAt time.Duration
+	aloud     bool  // its last sign of life came over Kafka, at heardAt
+	heard     int64 // the highest counter that came so
+	heardAt   time.Duration
+	told      bool // the leader's term is on its partition, since toldAt or before
+	toldAt    time.Duration
 	gone      bool // given away, or said goodbye
 	left      bool // said goodbye: to be given away without a wait
 	claims    map[string]*entry
@@ -108,9 +117,15 @@ func (f *Fleet) Blind() {
 	f.blind = true
 }
 
+// Lost is an incarnation whose work is to be given away, and how it was lost.
+type Lost struct {
+	Key
+	Loss task.Loss
+}
+
 // Observe takes in a snapshot that was read between began and ended. It says whether a node may take work that did not before, and whose
 // work is to be given away now.
-func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fresh bool, lost []Key) {
+func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fresh bool, lost []Lost) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	restart := f.blind || snap.RunID != f.runID
@@ -121,15 +136,16 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 		k := Key{n.ID, n.Incarnation}
 		there[k] = true
 		m := f.member(k)
-		moved := n.Counter != m.beat.Counter
-		fresh = fresh || !m.gone && (!m.present || moved && m.refused)
-		if moved {
-			m.ended, m.refused = 0, false
-		}
+		moved := n.Counter != m.read
+		fresh = fresh || !m.gone && (!m.present && !f.audible(m, ended) || moved && m.refused)
 		if !m.dated || !m.present || moved || restart {
 			m.dated, m.changedAt = true, ended
 		}
-		m.present, m.beat = true, *n
+		if moved {
+			m.aloud = false
+			m.speak(n)
+		}
+		m.present, m.read = true, n.Counter
 	}
 	for k, m := range f.members {
 		if !there[k] {
@@ -137,19 +153,89 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 				m.dated, m.changedAt = true, ended
 			}
 			m.present = false
-			if len(m.claims) == 0 {
+			if len(m.claims) == 0 && !f.audible(m, ended) {
 				delete(f.members, k)
 				continue
 			}
 		}
-		if m.left || began > m.changedAt+f.cfg.GiveAwayAfter && !(m.gone && len(m.claims) == 0) {
-			lost = append(lost, k)
+		if loss, over := f.over(m, began); over {
+			lost = append(lost, Lost{k, loss})
 		}
 	}
-	slices.SortFunc(lost, func(a, b Key) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Incarnation, b.Incarnation))
-	})
+	slices.SortFunc(lost, func(a, b Lost) int { return compareKeys(a.Key, b.Key) })
 	return fresh, lost
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Incarnation, b.Incarnation))
+}
+
+// over says whether a member's work is to be given away on a read that began then, and how it was lost.
+func (f *Fleet) over(m *member, began time.Duration) (task.Loss, bool) {
+	if m.left {
+		return task.LossLeft, true
+	}
+	// Of a node that was never seen, no partition is known; what it holds it got before this leader announced itself on all of them.
+	if !m.told && m.beat.Incarnation != "" {
+		return 0, false
+	}
+	wait := max(m.changedAt, m.toldAt) + f.cfg.GiveAwayAfter
+	return task.LossSilent, began > wait && !(m.gone && len(m.claims) == 0)
+}
+
+// speak takes in what a heartbeat says, unless it is older than what is known.
+func (m *member) speak(n *registry.Node) {
+	if n.Counter >= m.beat.Counter {
+		m.beat, m.ended, m.refused = *n, 0, false
+	}
+}
+
+// maxMembers bounds how many incarnations are known by their heartbeats over Kafka. It is as many as the registry may hold.
+const maxMembers = 100_000
+
+// Heard takes in a heartbeat that came over Kafka and was read by now. It says whether it may be confirmed, and whether a node may take work
+// that did not before.
+func (f *Fleet) Heard(n *registry.Node, now time.Duration) (confirm, fresh bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := Key{n.ID, n.Incarnation}
+	if _, known := f.members[k]; !known && len(f.members) >= maxMembers {
+		return false, false
+	}
+	m := f.member(k)
+	if m.gone || n.Counter <= m.heard {
+		return false, false
+	}
+	fresh = m.refused || !f.audible(m, now) && now-m.changedAt > f.cfg.StaleAfter || !m.dated
+	m.aloud, m.heard, m.heardAt = true, n.Counter, now
+	m.dated, m.changedAt = true, max(m.changedAt, now)
+	m.speak(n)
+	return true, fresh
+}
+
+// Untold gives nodes on whose partition this leader has not announced its term since it has known them.
+func (f *Fleet) Untold() []Target {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Target
+	for k, m := range f.members {
+		if !m.told && m.beat.Incarnation != "" {
+			list = append(list, Target{Key: k, Partition: m.beat.Partition})
+		}
+	}
+	slices.SortFunc(list, func(a, b Target) int { return compareKeys(a.Key, b.Key) })
+	return list
+}
+
+// Told notes that this leader's term is by now on the partition of nodes that Untold gave.
+func (f *Fleet) Told(keys []Key, now time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, k := range keys {
+		if m, ok := f.members[k]; ok && !m.told {
+			m.told, m.toldAt = true, now
+		}
+	}
 }
 
 // Left notes that an incarnation said goodbye: it holds nothing and takes nothing any more. It reports false if it was not known.
@@ -207,8 +293,14 @@ func (f *Fleet) View(now time.Duration) ([]placement.Node, []Target) {
 }
 
 func (f *Fleet) takesWork(m *member, now time.Duration) bool {
-	return m.present && !m.gone && !m.refused && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
-		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 && now-m.changedAt <= f.cfg.StaleAfter
+	return !m.gone && !m.refused && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
+		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 &&
+		(m.present && now-m.changedAt <= f.cfg.StaleAfter || f.audible(m, now))
+}
+
+// audible says whether a node was heard over Kafka a short time ago.
+func (f *Fleet) audible(m *member, now time.Duration) bool {
+	return m.aloud && now-m.heardAt <= f.cfg.StaleAfter
 }
 
 func (m *member) load() int {
@@ -226,7 +318,7 @@ func (f *Fleet) Reach(k Key) (Target, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.members[k]
-	if !ok || !m.present {
+	if !ok || !m.present && !m.aloud {
 		return Target{}, false
 	}
 	return Target{Key: k, Partition: m.beat.Partition}, true
@@ -237,7 +329,7 @@ func (f *Fleet) Size() (nodes, claims int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {
-		if m.present && !m.gone {
+		if (m.present || m.aloud) && !m.gone {
 			nodes++
 		}
 	}

@@ -30,10 +30,21 @@ func snapshot(run string, nodes ...registry.Node) registry.Snapshot {
 	return registry.Snapshot{RunID: run, Nodes: nodes}
 }
 
-// look observes at a time, the read taking 10 ms.
+// look observes at a time, the read taking 10 ms, and lets all nodes know of the leader at once.
 func look(f *fleet.Fleet, at time.Duration, s registry.Snapshot) []fleet.Key {
 	_, lost := f.Observe(s, at, at+10*time.Millisecond)
-	return lost
+	tell(f, at+10*time.Millisecond)
+	var keys []fleet.Key
+	for _, l := range lost {
+		keys = append(keys, l.Key)
+	}
+	return keys
+}
+
+func tell(f *fleet.Fleet, at time.Duration) {
+	for _, to := range f.Untold() {
+		f.Told([]fleet.Key{to.Key}, at)
+	}
 }
 
 func claim(k fleet.Key, n int) fleet.Claim {

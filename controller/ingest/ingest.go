@@ -33,9 +33,10 @@ type Store interface {
 	SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error
 }
 
-// Transport tells nodes what is settled.
+// Transport tells nodes what is settled, and which heartbeats are confirmed.
 type Transport interface {
 	Settle(ctx context.Context, term int64, list []transport.Settlement) error
+	Confirm(ctx context.Context, term int64, list []transport.Confirmation) error
 }
 
 // Quarantine takes records that did not decode.

@@ -79,7 +79,17 @@ func (s *shelf) Quarantine(_ context.Context, r kafka.Record, _ string, reason e
 }
 
 // teller remembers what nodes were told.
-type teller struct{ told chan transport.Settlement }
+type teller struct {
+	told      chan transport.Settlement
+	confirmed chan transport.Confirmation
+}
+
+func (s *teller) Confirm(_ context.Context, _ int64, list []transport.Confirmation) error {
+	for _, one := range list {
+		s.confirmed <- one
+	}
+	return nil
+}
 
 func (s *teller) Settle(_ context.Context, _ int64, list []transport.Settlement) error {
 	for _, one := range list {
@@ -105,7 +115,7 @@ func setup(t *testing.T) *bundle {
 		fleet:  fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1}),
 		shelf:  &shelf{},
 		bus:    bustest.Skalds(2),
-		teller: &teller{told: make(chan transport.Settlement, 100)},
+		teller: &teller{told: make(chan transport.Settlement, 100), confirmed: make(chan transport.Confirmation, 100)},
 		hooks:  make(map[string]int),
 	}
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{{ID: "n1", Incarnation: "n1-1", Counter: 1, Mode: registry.ModeNode,

@@ -84,11 +84,13 @@ type Service struct {
 	bus       Bus
 	open      func(partition int, from kafka.Position) Reader
 	progress  *Progress
+	beats     *beats
 }
 
 // NewService makes the service of one leadership. Open makes a reader of a partition of task.status.
 func NewService(i *Ingest, t Transport, term int64, b Bus, open func(partition int, from kafka.Position) Reader) *Service {
-	return &Service{ingest: i, transport: t, term: term, bus: b, open: open, progress: &Progress{done: make(map[int]kafka.Position)}}
+	return &Service{ingest: i, transport: t, term: term, bus: b, open: open, progress: &Progress{done: make(map[int]kafka.Position)},
+		beats: newBeats()}
 }
 
 // Progress says how far the service has come.
@@ -153,6 +155,7 @@ func (s *Service) Run(ctx context.Context) {
 			readers.Go(func() { s.read(ctx, partition, kafka.Earliest(), in) })
 		})
 	})
+	readers.Go(func() { s.confirmLoop(ctx) })
 	defer readers.Wait()
 	s.loop(ctx, in)
 }
@@ -188,9 +191,8 @@ func (s *Service) read(ctx context.Context, partition int, from kafka.Position, 
 			}
 			return
 		}
-		select {
-		case in <- batch{partition, records, r.Position()}:
-		case <-ctx.Done():
+		s.Hear(records) // before the store has anything to do with it
+		if !s.hand(ctx, batch{partition, records, r.Position()}, in) {
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
@@ -45,6 +46,8 @@ type Registry interface {
 type Transport interface {
 	Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result
 	Control(ctx context.Context, term int64, list []transport.Orders) error
+	Fence(ctx context.Context, term int64, list []fleet.Target) error
+	Tell(ctx context.Context, term int64, partitions []int) []error
 }
 
 // Ends gives the present ends of all partitions of task.status.
@@ -101,16 +104,23 @@ func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p
 // Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
 // is tried whatever became of the others: they need different dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
-	err = errors.Join(m.observe(ctx), m.compare(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
+	err = errors.Join(m.observe(ctx), m.tell(ctx), m.compare(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
 	return len(m.barriers) > 0 || m.resend != nil, err
 }
 
-// Prime takes in the claims that nodes hold, and the nodes, before the first round. It gives nothing away.
+// Prime takes in the claims that nodes hold, and the nodes, before the first round. It gives nothing away. A registry that does not answer
+// keeps no leader from its work: nodes that it does not answer either are heard over Kafka.
 func (m *Monitor) Prime(ctx context.Context) error {
 	if err := m.compare(ctx); err != nil {
 		return err
 	}
-	return m.observe(ctx)
+	if err := m.observe(ctx); err != nil && ctx.Err() == nil {
+		m.log.Warn("the nodes cannot be read; only those that are heard over Kafka take work", "error", err)
+	}
+	if err := m.tell(ctx); err != nil {
+		m.log.Debug("some nodes do not know of this leader yet", "error", err) // the next round tells them
+	}
+	return nil
 }
 
 // observe reads all nodes and gives away the work of those that are gone.
@@ -126,12 +136,12 @@ func (m *Monitor) observe(ctx context.Context) error {
 		m.room()
 	}
 	failure := m.await(ctx, lost)
-	for _, k := range lost {
-		ends, waits := m.barriers[k]
+	for _, l := range lost {
+		ends, waits := m.barriers[l.Key]
 		if !waits || !m.progress.Reached(ends) {
 			continue
 		}
-		if err := m.giveAway(ctx, k); err != nil {
+		if err := m.giveAway(ctx, l); err != nil {
 			failure = err
 			if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
 				break // else a task of this node cannot be taken back: that is not to hold up the others
@@ -141,38 +151,90 @@ func (m *Monitor) observe(ctx context.Context) error {
 	return failure
 }
 
-// await notes for nodes whose work is to be given away what ingest must reach before, and forgets those that live after all.
-func (m *Monitor) await(ctx context.Context, lost []fleet.Key) error {
+// await notes for nodes whose work is to be given away what ingest must reach before, and forgets those that live after all. Those that fell
+// silent are fenced, so that one that still hears stops at once.
+func (m *Monitor) await(ctx context.Context, lost []fleet.Lost) error {
 	still := make(map[fleet.Key]bool, len(lost))
-	fresh := 0
-	for _, k := range lost {
-		still[k] = true
-		if _, waits := m.barriers[k]; !waits {
-			fresh++
+	var fresh []fleet.Lost
+	for _, l := range lost {
+		still[l.Key] = true
+		if _, waits := m.barriers[l.Key]; !waits {
+			fresh = append(fresh, l)
 		}
 	}
 	maps.DeleteFunc(m.barriers, func(k fleet.Key, _ map[int]kafka.Range) bool { return !still[k] })
-	if fresh == 0 {
+	if len(fresh) == 0 {
 		return nil
 	}
+	m.fence(ctx, fresh)
 	ends, err := m.ends.StatusEnds(ctx)
 	if err != nil {
-		return fmt.Errorf("give away the work of %d nodes: %w", fresh, err)
+		return fmt.Errorf("give away the work of %d nodes: %w", len(fresh), err)
 	}
-	for _, k := range lost {
-		if _, waits := m.barriers[k]; !waits {
-			m.barriers[k] = ends
+	for _, l := range fresh {
+		m.barriers[l.Key] = ends
+	}
+	return nil
+}
+
+// fenceTimeout bounds the sending of fences. They are a courtesy: a node that they do not reach has stopped by its own clock.
+const fenceTimeout = 500 * time.Millisecond
+
+// fence tells nodes that fell silent to stop.
+func (m *Monitor) fence(ctx context.Context, lost []fleet.Lost) {
+	var list []fleet.Target
+	for _, l := range lost {
+		if to, ok := m.fleet.Reach(l.Key); ok && l.Loss == task.LossSilent {
+			list = append(list, to)
 		}
+	}
+	if len(list) == 0 || !m.lease.Valid() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	if err := m.transport.Fence(ctx, m.lease.Term(), list); err != nil {
+		m.log.Debug("nodes were not fenced; they have stopped by their own clocks", "nodes", len(list), "error", err)
+	}
+}
+
+// tellTimeout bounds the announcement to new nodes, which the next round repeats.
+const tellTimeout = time.Second
+
+// tell announces the term on the partitions of nodes that this leader has come to know: their waits begin with it.
+func (m *Monitor) tell(ctx context.Context) error {
+	untold := m.fleet.Untold()
+	if len(untold) == 0 || !m.lease.Valid() {
+		return nil
+	}
+	byPartition := make(map[int][]fleet.Key)
+	for _, to := range untold {
+		byPartition[to.Partition] = append(byPartition[to.Partition], to.Key)
+	}
+	partitions := slices.Sorted(maps.Keys(byPartition))
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	var failure error
+	for i, err := range m.transport.Tell(ctx, m.lease.Term(), partitions) {
+		if err != nil {
+			failure = err
+			continue
+		}
+		m.fleet.Told(byPartition[partitions[i]], m.clock.Boot())
+	}
+	if failure != nil {
+		return fmt.Errorf("announce the term to new nodes: %w", failure)
 	}
 	return nil
 }
 
 // giveAway takes a node's tasks back. Ingest has come so far that what the node said in time counts.
-func (m *Monitor) giveAway(ctx context.Context, k fleet.Key) error {
+func (m *Monitor) giveAway(ctx context.Context, l fleet.Lost) error {
+	k := l.Key
 	claims := m.fleet.GiveAway(k)
 	for len(claims) > 0 {
 		n := min(len(claims), store.MaxBatch)
-		if err := m.lose(ctx, claims[:n]); err != nil {
+		if err := m.lose(ctx, claims[:n], l.Loss); err != nil {
 			return fmt.Errorf("give away the work of node %s: %w", k.Node, err)
 		}
 		m.log.Warn("a node is gone; its tasks wait again", "node", k.Node, "incarnation", k.Incarnation, "tasks", n)
@@ -188,7 +250,7 @@ func (m *Monitor) giveAway(ctx context.Context, k fleet.Key) error {
 }
 
 // lose takes claims back, each as the store has it now.
-func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim) error {
+func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim, loss task.Loss) error {
 	tasks, err := m.read(ctx, claims)
 	if err != nil {
 		return err
@@ -199,7 +261,7 @@ func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim) error {
 	for _, c := range claims {
 		ids = append(ids, c.ID)
 		if t, ok := tasks[c.TaskID]; ok && holds(t, c) {
-			if change, ok := task.Lose(t, task.LossSilent, m.cfg.Policy, now); ok {
+			if change, ok := task.Lose(t, loss, m.cfg.Policy, now); ok {
 				changes = append(changes, change)
 			}
 		}

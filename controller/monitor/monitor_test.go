@@ -32,7 +32,27 @@ var n1 = fleet.Key{Node: "n1", Incarnation: "n1-1"}
 type wire struct {
 	tasks    []string
 	commands []events.Command
+	fenced   []fleet.Target
+	told     []int
+	mute     bool // announcements do not arrive
 	err      error
+}
+
+func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
+	w.fenced = append(w.fenced, list...)
+	return w.err
+}
+
+func (w *wire) Tell(_ context.Context, _ int64, partitions []int) []error {
+	errs := make([]error, len(partitions))
+	for i, p := range partitions {
+		if w.mute {
+			errs[i] = errors.New("no leader")
+			continue
+		}
+		w.told = append(w.told, p)
+	}
+	return errs
 }
 
 func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []transport.Result {

@@ -105,15 +105,57 @@ func (k *Kafka) Control(ctx context.Context, term int64, list []Orders) error {
 	})
 }
 
-// Announce writes the term to every partition of task.assign.
-func (k *Kafka) Announce(ctx context.Context, term int64, partitions int) error {
-	return all(partitions, func(i int) error {
-		encoded, err := events.EncodeAssign(k.event(fleet.Key{}, term), k.limit)
+// Fence tells incarnations whose work is given away to stop all of it at once. One that does not hear it stops by its own clock.
+func (k *Kafka) Fence(ctx context.Context, term int64, list []fleet.Target) error {
+	return all(len(list), func(i int) error {
+		encoded, err := events.EncodeControl(events.Control{
+			Term: term, Initiator: k.controller, Recipient: list[i].Node, Incarnation: list[i].Incarnation,
+			CreateDateTime: k.now().UnixMilli(), Fence: true,
+		}, k.limit)
 		if err != nil {
 			return err
 		}
-		return k.publish(ctx, events.TopicAssign, fleet.Target{Partition: i}, encoded...)
+		return k.publish(ctx, events.TopicControl, list[i], encoded...)
 	})
+}
+
+// Announce writes the term to every partition of task.assign.
+func (k *Kafka) Announce(ctx context.Context, term int64, partitions int) error {
+	every := make([]int, partitions)
+	for i := range every {
+		every[i] = i
+	}
+	for _, err := range k.Tell(ctx, term, every) {
+		if err != nil {
+			return err // the first says enough
+		}
+	}
+	return nil
+}
+
+// Tell writes the term to some partitions of task.assign. It gives an error for each, nil where the term is there.
+func (k *Kafka) Tell(ctx context.Context, term int64, partitions []int) []error {
+	errs := make([]error, len(partitions))
+	each(len(partitions), func(i int) { errs[i] = k.toAll(ctx, partitions[i], k.event(fleet.Key{}, term)) })
+	return errs
+}
+
+// Confirm confirms heartbeats that came over task.status.
+func (k *Kafka) Confirm(ctx context.Context, term int64, list []Confirmation) error {
+	return all(len(list), func(i int) error {
+		e := k.event(fleet.Key{}, term)
+		e.Beats = list[i].Beats
+		return k.toAll(ctx, list[i].Partition, e)
+	})
+}
+
+// toAll writes an event for every node of a partition.
+func (k *Kafka) toAll(ctx context.Context, partition int, e events.Assign) error {
+	encoded, err := events.EncodeAssign(e, k.limit)
+	if err != nil {
+		return err
+	}
+	return k.publish(ctx, events.TopicAssign, fleet.Target{Partition: partition}, encoded...)
 }
 
 func (k *Kafka) event(to fleet.Key, term int64) events.Assign {

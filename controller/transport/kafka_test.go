@@ -149,3 +149,49 @@ func TestATermIsAnnouncedOnEveryPartitionToAll(t *testing.T) {
 		t.Errorf("partitions %v", partitions)
 	}
 }
+
+// One partition that takes nothing does not keep the term from the others, and the answer says which one it is.
+func TestTellSaysWhereTheTermIs(t *testing.T) {
+	t.Parallel()
+	bus, k := setup()
+	bus.Fail(func(_ context.Context, _ string, partition int, _ []kafka.Record) (bool, error) {
+		if partition == 0 {
+			return false, kafka.ErrNotSent
+		}
+		return true, nil
+	})
+	errs := k.Tell(t.Context(), 9, []int{0, 1})
+	if len(errs) != 2 || !errors.Is(errs[0], kafka.ErrNotSent) || errs[1] != nil || len(bus.Records(events.TopicAssign)) != 1 {
+		t.Errorf("%v", errs)
+	}
+	if err := k.Announce(t.Context(), 9, 2); !errors.Is(err, kafka.ErrNotSent) {
+		t.Errorf("announced: %v", err)
+	}
+}
+
+func TestConfirmationsAreForEveryNodeOfThePartition(t *testing.T) {
+	t.Parallel()
+	bus, k := setup()
+	beats := []events.Beaten{{Incarnation: "a", Counter: 3}, {Incarnation: "b", Counter: 4}}
+	if err := k.Confirm(t.Context(), 3, []transport.Confirmation{{Partition: 1, Beats: beats}}); err != nil {
+		t.Fatal(err)
+	}
+	rec := bus.Records(events.TopicAssign)[0]
+	a, err := events.DecodeAssign(rec.Value)
+	if err != nil || a.Term != 3 || a.Recipient != "" || !slices.Equal(a.Beats, beats) || rec.Partition != 1 || len(rec.Headers) != 0 {
+		t.Errorf("%+v %v", a, err)
+	}
+}
+
+func TestAFenceNamesItsIncarnation(t *testing.T) {
+	t.Parallel()
+	bus, k := setup()
+	if err := k.Fence(t.Context(), 3, []fleet.Target{to}); err != nil {
+		t.Fatal(err)
+	}
+	rec := bus.Records(events.TopicControl)[0]
+	c, err := events.DecodeControl(rec.Value)
+	if err != nil || !c.Fence || c.Term != 3 || c.Recipient != "n1" || c.Incarnation != "n1-1" || rec.Partition != 1 || !hasHeader(rec, events.HeaderNode, "n1") {
+		t.Errorf("%+v %v", c, err)
+	}
+}

@@ -45,3 +45,9 @@ type Orders struct {
 	To       fleet.Target
 	Commands []events.Command
 }
+
+// Confirmation is heartbeats of nodes of one partition that are confirmed, at most events.MaxBeats of them.
+type Confirmation struct {
+	Partition int
+	Beats     []events.Beaten
+}

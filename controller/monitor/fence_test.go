@@ -1,0 +1,107 @@
+package monitor_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// A node that fell silent is fenced once, before its work is given away; whether the fence arrives does not matter.
+func TestASilentNodeIsFencedBeforeItsWorkIsGivenAway(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"it arrives": nil, "it does not": errors.New("no leader")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			tk := b.assigned(t, "t", true)
+			b.apply(t, started(&tk))
+			b.silence(t)
+			b.wire.err, b.tide.reached = failure, false
+			b.round(t)
+			if got := b.get(t, "t"); got.LifecycleStatus != task.Running || len(b.wire.fenced) != 1 || b.wire.fenced[0].Key != n1 {
+				t.Fatalf("%s, fenced %v", got.LifecycleStatus, b.wire.fenced)
+			}
+			b.tide.reached = true
+			b.round(t)
+			if got := b.get(t, "t"); got.LifecycleStatus != task.Created || len(b.wire.fenced) != 1 {
+				t.Errorf("%s, fenced %v", got.LifecycleStatus, b.wire.fenced)
+			}
+			b.round(t)
+		})
+	}
+}
+
+func TestWhoIsNotFenced(t *testing.T) {
+	t.Parallel()
+	t.Run("a node that said goodbye", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t)
+		b.assigned(t, "t", true)
+		b.fleet.Left(n1)
+		b.round(t)
+		if len(b.wire.fenced) != 0 {
+			t.Errorf("fenced %v", b.wire.fenced)
+		}
+	})
+	t.Run("anybody, by a leader whose lease is over", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t)
+		b.assigned(t, "t", true)
+		b.silence(t)
+		b.lease.over = true
+		b.round(t)
+		if len(b.wire.fenced) != 0 {
+			t.Errorf("fenced %v", b.wire.fenced)
+		}
+	})
+}
+
+// Each node learns of the leader once. Until it has, its work is not given away: an older leader may confirm it.
+func TestNewNodesAreToldOfTheTerm(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if !slices.Equal(b.wire.told, []int{0}) {
+		t.Fatalf("told on partitions %v", b.wire.told)
+	}
+	b.wire.mute = true
+	k := fleet.Key{Node: "n2", Incarnation: "n2-1"}
+	if err := b.registry.Beat(t.Context(), &registry.Node{ID: k.Node, Incarnation: k.Incarnation, Counter: 1, Partition: 7}); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := b.m.Round(t.Context()); err == nil {
+			t.Fatal("the round says nothing of it")
+		}
+		b.clock.Advance(time.Second)
+		b.beat(t)
+	}
+	if len(b.wire.fenced) != 0 {
+		t.Fatal("it is given away")
+	}
+	b.wire.mute = false
+	b.round(t)
+	b.round(t)
+	if !slices.Equal(b.wire.told, []int{0, 7}) {
+		t.Errorf("told on partitions %v", b.wire.told)
+	}
+	b.clock.Advance(giveAway + time.Millisecond)
+	b.beat(t)
+	b.round(t)
+	b.round(t)
+	if snap, _ := b.registry.Snapshot(t.Context()); len(snap.Nodes) != 1 {
+		t.Errorf("it is not given away: %v", snap.Nodes)
+	}
+}
+
+// A leader begins its work while the registry is down, and takes the nodes in when it answers.
+func TestALeaderBeginsWithoutTheRegistry(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.registry.SetDown(true)
+	b.prime(t)
+}
