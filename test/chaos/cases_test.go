@@ -220,7 +220,7 @@ func c25(w *world, prefix string) {
 
 func c26(w *world, prefix string) {
 	victim := w.nodes()[0]
-	w.submit(30, prefix, slow, 8000)
+	w.submit(30, prefix, slow, 5000)
 	n := w.assigned(prefix, victim, task.Running)
 	for _, link := range victim.links {
 		link.Cut()
@@ -253,10 +253,10 @@ func (w *world) resumes(what, prefix string) {
 }
 
 func c34(w *world, prefix string) {
-	for i := range times(3, 20) {
+	for i := range times(2, 20) {
 		part := fmt.Sprintf("%s-%02d", prefix, i)
 		w.submit(30, part, quick, 100)
-		if i%3 == 0 {
+		if i%2 == 0 {
 			w.Kafka.Kill(w.T)
 		} else {
 			w.Kafka.Stop(w.T)
@@ -314,7 +314,7 @@ func c48(w *world, prefix string) {
 		pids[c] = c.proc.PID()
 	}
 	w.submit(500, prefix+"-0", quick, 100)
-	for i := range times(8, 30) {
+	for i := range times(5, 30) {
 		for _, c := range w.controllers() {
 			c.links[toStore].Drop()
 		}

@@ -102,23 +102,29 @@ const recoverLimit = time.Minute
 // whole ends all faults, and waits until every process does its work.
 func (w *world) whole() {
 	w.T.Helper()
+	began := time.Now()
 	w.restarts.Wait()
 	w.Kafka.Start(w.T)
 	w.Redis.Start(w.T)
 	for _, m := range w.members {
 		m.restore()
 	}
+	up := time.Since(began)
 	for _, c := range w.controllers() {
 		w.Ready(c.api)
 	}
+	ready := time.Since(began)
 	for _, n := range w.nodes() {
 		w.online(n)
 	}
+	online := time.Since(began)
 	leader := w.leader()
 	w.Eventually(recoverLimit, "the leader sees all nodes", func(ctx context.Context) (bool, string) {
 		d, err := leader.api.Dispatcher(ctx)
 		return err == nil && d.Nodes == nodes, fmt.Sprint(d.Nodes, " nodes ", err)
 	})
+	w.T.Logf("all processes run after %s, controllers are ready after %s, nodes registered after %s, all work after %s",
+		up.Round(time.Millisecond), ready.Round(time.Millisecond), online.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 }
 
 // online waits until the present process of a node is registered.
