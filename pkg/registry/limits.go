@@ -49,7 +49,10 @@ func Check(n *Node) error {
 	if n.Incarnation == "" {
 		return fmt.Errorf("node %s has no incarnation", n.ID)
 	}
-	size := len(n.Incarnation) + len(n.Mode) + len(n.State) + len(n.Address) + len(n.Version)
+	if n.Replaces == n.Incarnation {
+		return fmt.Errorf("node %s: incarnation %s cannot replace itself", n.ID, n.Incarnation)
+	}
+	size := len(n.Incarnation) + len(n.Replaces) + len(n.Mode) + len(n.State) + len(n.Address) + len(n.Version)
 	for _, class := range n.Classes {
 		size += len(class)
 	}

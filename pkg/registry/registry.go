@@ -3,7 +3,8 @@
 //
 // What every implementation promises:
 //
-//   - A renewal writes only where the node's key is absent or its own; otherwise it gives ErrTaken and changes nothing.
+//   - A renewal writes only where the node's key is absent or its own, or of exactly the incarnation that it replaces; otherwise it gives
+//     ErrTaken and changes nothing.
 //   - A renewal is one round trip. Its answer is the node's proof that the controller can know it to be alive.
 //   - Every key expires: a node that stopped beating is gone after KeyTTL.
 //   - A snapshot names the run of the server that answered it, so that a restart or a failover is noticed.
@@ -66,6 +67,8 @@ type Node struct {
 	CPU         float64           `json:"cpu"`       // cores used by the process, averaged since the last heartbeat
 	Memory      int64             `json:"memory"`    // bytes the process holds
 	StartedAt   int64             `json:"startedAt"` // epoch ms, by its clock
+	Replaces    string            `json:"replaces"`  // an incarnation of this node that is known to be dead; empty = none
+	Term        int64             `json:"term"`      // the highest leader's term that the node has seen
 	Tasks       []HeldTask        `json:"-"`         // in a key of its own; nil in a snapshot
 }
 

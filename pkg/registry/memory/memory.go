@@ -103,6 +103,7 @@ func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
 	defer r.mu.Unlock()
 	have, found := r.nodes[n.ID]
 	switch {
+	case found && have.node.Incarnation == n.Replaces: // it is dead: its place is free
 	case found && have.node.Incarnation != n.Incarnation:
 		return fmt.Errorf("heartbeat of node %s: %w (this is incarnation %s, the holder is %q)",
 			n.ID, registry.ErrTaken, n.Incarnation, have.node.Incarnation)

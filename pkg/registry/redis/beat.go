@@ -47,8 +47,8 @@ func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
 func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, withList bool) (code int64, detail string, err error) {
 	life := registry.KeyTTL.Milliseconds()
 	fields := appendNode(nil, n)
-	args := make([]any, 0, 7+len(fields)+2*len(n.Tasks))
-	args = append(args, n.Incarnation, n.Counter, life, digest, len(n.Tasks), "0", len(fields))
+	args := make([]any, 0, 8+len(fields)+2*len(n.Tasks))
+	args = append(args, n.Incarnation, n.Counter, life, digest, len(n.Tasks), "0", n.Replaces, len(fields))
 	args = append(args, fields...)
 	if withList {
 		args[5] = "1"

@@ -7,15 +7,18 @@
 --   ARGV[4]  digest of the task list
 --   ARGV[5]  length of the task list
 --   ARGV[6]  '1' = the list is sent, '0' = it should be as the digest says
---   ARGV[7]  how many of the arguments that follow are fields and values of the node's hash
---   ARGV[8]  and on: those, then task id and value of each entry of the list
+--   ARGV[7]  incarnation that this one replaces; '' = none
+--   ARGV[8]  how many of the arguments that follow are fields and values of the node's hash
+--   ARGV[9]  and on: those, then task id and value of each entry of the list
 -- Answers {code, detail}:
 --   1 written
 --   2 taken; detail = the incarnation that holds the id; nothing is written
 --   3 stale; detail = the newer counter; nothing is written
 --   4 the list has to be sent; nothing is written, so that a list that is not the node's is never seen beside its heartbeat
 local have = redis.call('HMGET', KEYS[1], 'incarnation', 'counter', 'list')
-if have[1] then
+if ARGV[7] ~= '' and have[1] == ARGV[7] then
+  have = {false, false, false} -- it is dead: its place is free, and its list is not ours
+elseif have[1] then
   if have[1] ~= ARGV[1] then
     return {2, have[1]}
   end
@@ -34,8 +37,8 @@ if ARGV[6] == '0' then
   end
 end
 
-local last = 7 + tonumber(ARGV[7])
-redis.call('HSET', KEYS[1], 'incarnation', ARGV[1], 'counter', ARGV[2], unpack(ARGV, 8, last))
+local last = 8 + tonumber(ARGV[8])
+redis.call('HSET', KEYS[1], 'incarnation', ARGV[1], 'counter', ARGV[2], unpack(ARGV, 9, last))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 if ARGV[6] == '1' then
   redis.call('HSET', KEYS[1], 'list', ARGV[4], 'tasks', ARGV[5])

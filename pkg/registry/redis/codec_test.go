@@ -53,7 +53,8 @@ func TestNodeReadsBack(t *testing.T) {
 			Partition: rapid.Int().Draw(t, "partition"), Protocol: rapid.Int().Draw(t, "protocol"),
 			Address: texts.Draw(t, "address"), Version: texts.Draw(t, "version"),
 			CPU: float64(rapid.IntRange(0, 9999).Draw(t, "cpu")) / 100, Memory: rapid.Int64().Draw(t, "memory"),
-			StartedAt: rapid.Int64().Draw(t, "startedAt"),
+			StartedAt: rapid.Int64().Draw(t, "startedAt"), Term: rapid.Int64().Draw(t, "term"),
+			Replaces: rapid.String().Draw(t, "replaces"),
 		}
 		got, _, found, err := decodeNode("n1", values(&n))
 		if err != nil || !found || !reflect.DeepEqual(got, n) {

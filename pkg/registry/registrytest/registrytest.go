@@ -37,6 +37,7 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 		"a heartbeat reads back":                 readsBack,
 		"the newest heartbeat counts":            newestCounts,
 		"a taken id":                             taken,
+		"a dead incarnation is replaced":         replaced,
 		"a late heartbeat changes nothing":       late,
 		"bad heartbeats are refused":             refused,
 		"leave":                                  leave,
@@ -73,6 +74,7 @@ func Example(id, incarnation string, counter int64) *registry.Node {
 		Classes: []string{"resize", "größe", `quo"te`}, Labels: map[string]string{"zone": "a", "": "x"}, Capacity: 16, Prefetch: 8,
 		Running: 3, Queued: 2, Received: 1 << 40, Finished: 1<<40 - 5, Partition: 999, Protocol: 1, Address: "127.0.0.1:8001",
 		Version: "1.2.3", CPU: 1.25, Memory: 1 << 33, StartedAt: 1_767_323_045_123,
+		Replaces: "an earlier one", Term: 1 << 41,
 		Tasks: []registry.HeldTask{
 			{ID: "t1", Attempt: 1, ClaimID: "c1", State: task.ReportStarted},
 			{ID: "t2", Attempt: 7, ClaimID: "c2"},
@@ -199,6 +201,36 @@ func taken(t *testing.T, s Server) {
 	}
 }
 
+// replaced: who proves that an incarnation is dead takes its place, and no other's, at once.
+func replaced(t *testing.T, s Server) {
+	first, second := Example("n1", "first", 9), Example("n1", "second", 1)
+	second.Tasks = nil
+	beat(t, s.Registry, first)
+	second.Replaces = "another"
+	if err := s.Registry.Beat(t.Context(), second); !errors.Is(err, registry.ErrTaken) {
+		t.Errorf("the place of another: %v, want ErrTaken", err)
+	}
+	second.Replaces = "first"
+	beat(t, s.Registry, second)
+	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(WithoutTasks(&got), WithoutTasks(second)) || len(got.Tasks) != 0 {
+		t.Errorf("the holder is %+v\nwant %+v", got, *second)
+	}
+	first.Counter++
+	if err := s.Registry.Beat(t.Context(), first); !errors.Is(err, registry.ErrTaken) {
+		t.Errorf("the one that was replaced: %v, want ErrTaken", err)
+	}
+	third := Example("n1", "third", 1)
+	third.Replaces = "second"
+	beat(t, s.Registry, third) // with a list, over a holder that had none
+	third.Counter++
+	beat(t, s.Registry, third)
+	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(got, *third) {
+		t.Errorf("the holder is %+v\nwant %+v", got, *third)
+	}
+	absent := Example("n2", "first", 1)
+	beat(t, s.Registry, absent) // there is nobody to replace
+}
+
 func late(t *testing.T, s Server) {
 	now, old := Example("n1", "i", 10), Example("n1", "i", 9)
 	old.Tasks, old.State = nil, registry.Draining
@@ -214,11 +246,12 @@ func late(t *testing.T, s Server) {
 
 func refused(t *testing.T, s Server) {
 	for name, n := range map[string]*registry.Node{
-		"no id":          {Incarnation: "i"},
-		"no incarnation": {ID: "n1"},
-		"control":        {ID: "n\x00", Incarnation: "i"},
-		"brace":          {ID: "}n", Incarnation: "i"},
-		"too large":      {ID: "n1", Incarnation: "i", Classes: []string{strings.Repeat("x", registry.MaxNodeBytes)}},
+		"no id":           {Incarnation: "i"},
+		"no incarnation":  {ID: "n1"},
+		"control":         {ID: "n\x00", Incarnation: "i"},
+		"brace":           {ID: "}n", Incarnation: "i"},
+		"replaces itself": {ID: "n1", Incarnation: "i", Replaces: "i"},
+		"too large":       {ID: "n1", Incarnation: "i", Classes: []string{strings.Repeat("x", registry.MaxNodeBytes)}},
 	} {
 		if err := s.Registry.Beat(t.Context(), n); err == nil || errors.Is(err, registry.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
