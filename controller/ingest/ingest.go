@@ -229,30 +229,29 @@ func (i *Ingest) changes(ctx context.Context, page []task.Report, now int64) (li
 			continue
 		}
 		if t, ok := tasks[r.ID]; ok {
-			c := task.Fail(t, r, i.retry.Policy, i.retry.Jitter(), now)
-			later = later || c.NotBefore != 0
-			list = append(list, c)
+			made := task.Fail(t, r, i.retry.Policy, i.retry.Jitter(), now)
+			later = later || len(made) > 0 && made[0].NotBefore != 0
+			list = append(list, made...)
 		}
 	}
 	return list, later, nil
 }
 
-// What one call of the store carries at most: reports, each of which is one change or two, and bytes of results, so that a call can be done
-// within its time; but one report in any case.
-const (
-	pageReports = store.MaxBatch / 2
-	pageBytes   = 4 << 20
-)
+// pageBytes is how many bytes of results one call of the store carries at most, so that it can be done within its time; but one report in
+// any case.
+const pageBytes = 4 << 20
 
 // pageLen is how many of the reports one call carries.
 func pageLen(reports []task.Report) int {
-	bytes := 0
-	for n := range min(len(reports), pageReports) {
-		if bytes += len(reports[n].Result); bytes > pageBytes && n > 0 {
+	bytes, changes := 0, 0
+	for n := range reports {
+		bytes += len(reports[n].Result)
+		changes += reports[n].Kind.MaxChanges()
+		if n > 0 && (bytes > pageBytes || changes > store.MaxBatch) {
 			return n
 		}
 	}
-	return min(len(reports), pageReports)
+	return len(reports)
 }
 
 // applySingly finds out which reports the store refuses. Such a one becomes a failure that says so. If even that is refused, it is left

@@ -12,12 +12,13 @@ type Change struct {
 	From    Statuses
 	Attempt int64
 	ClaimID string
+	Wish    *Desired // if given, what its Desired must be, too
 
 	To        Status // the status after it
 	UpdatedAt int64  // epoch ms
 
 	Assign     *Assignment     // executor, incarnation, attempt and claim id of a claim
-	Unassign   bool            // no executor and no incarnation; attempt and claim id stay, as the fence
+	Unassign   bool            // no executor and no incarnation; attempt and claim id stay, as the fence, but the claim id of a paused task
 	StartedAt  int64           // 0 = as it was
 	FinishedAt int64           // 0 = as it was
 	Result     json.RawMessage // nil = as it was
@@ -59,7 +60,7 @@ type Assignment struct {
 // Matches says whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
 	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID &&
-		(c.Update == nil || c.Update.From == t.AttachmentsVersion)
+		(c.Wish == nil || *c.Wish == t.Desired) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
 // Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one atomic step.
@@ -79,6 +80,9 @@ func (c *Change) Apply(t *Task) bool {
 	}
 	if c.Unassign {
 		t.Executor, t.Incarnation = "", ""
+		if c.To == Paused { // a status in which reports count: without a claim id none does
+			t.ClaimID = ""
+		}
 	}
 	if c.StartedAt != 0 {
 		t.StartDateTime = c.StartedAt
@@ -159,9 +163,10 @@ const (
 
 var lossOutcomes = [...]string{LossLeft: "left", LossSilent: "lost", LossDied: "crashed"}
 
-// Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; a paused one stays paused, without
-// a node; any other waits again. Only the death of a process that ran the task counts as a crash of it, and from as many crashes on as the
-// policy allows the task is failed. It reports false for a task that no node holds.
+// Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; one that is to be paused, or is and is
+// not to go on, is paused without a node; any other waits again. Only the death of a
+// process that ran the task counts as a crash of it, and from as many crashes on as the policy allows the task is failed. It reports false
+// for a task that no node holds.
 func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	if !t.Held() {
 		return Change{}, false
@@ -173,7 +178,11 @@ func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 		return c, true
 	}
 	c := t.change(EventLose, now)
-	c.Unassign, c.Run = true, run
+	c.To, c.Wish = Created, new(t.Desired)
+	if t.Target() == Paused {
+		c.To = Paused
+	}
+	c.Unassign, c.NoDesired, c.Run = true, true, run
 	if loss == LossDied && t.LifecycleStatus == Running {
 		c.Counts = &Counts{Failures: t.Failures, Crashes: t.Crashes + 1}
 		if limit := p.maxCrashes(t); limit > 0 && c.Counts.Crashes >= limit {
@@ -181,21 +190,6 @@ func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 			c.FinishedAt, c.Run, c.Counts = now, run, &Counts{Failures: t.Failures, Crashes: t.Crashes + 1}
 			c.Error = fmt.Sprintf("the process of its node died %d times while it ran, allowed are %d (maxCrashes)", c.Counts.Crashes, limit)
 		}
-	}
-	return c, true
-}
-
-// Cancel is a person's wish to end a task. One that no node holds ends at once; for one that is on a node the wish is stored, and the
-// node carries it out. It reports false for a task that has ended.
-func Cancel(t *Task, now int64) (Change, bool) {
-	if t.LifecycleStatus.Terminal() {
-		return Change{}, false
-	}
-	c := t.change(EventCancel, now)
-	if t.Held() {
-		c.To, c.Desired = t.LifecycleStatus, DesiredCancelled
-	} else {
-		c.FinishedAt = now
 	}
 	return c, true
 }

@@ -92,6 +92,10 @@ func TestLose(t *testing.T) {
 		{"assigning", with(running(), func(t *task.Task) { t.LifecycleStatus = task.Assigning }), true, task.Created},
 		{"paused stays paused", with(running(), func(t *task.Task) { t.LifecycleStatus = task.Paused }), true, task.Paused},
 		{"cancelled meanwhile", with(running(), func(t *task.Task) { t.Desired = task.DesiredCancelled }), true, task.Cancelled},
+		{"to be paused", with(running(), func(t *task.Task) { t.Desired = task.DesiredPaused }), true, task.Paused},
+		{"to be paused, not started", with(running(), func(t *task.Task) { t.LifecycleStatus, t.Desired = task.Assigning, task.DesiredPaused }), true, task.Paused},
+		{"paused, to go on", with(running(), func(t *task.Task) { t.LifecycleStatus, t.Desired = task.Paused, task.DesiredRunning }), true, task.Created},
+		{"paused, cancelled", with(running(), func(t *task.Task) { t.LifecycleStatus, t.Desired = task.Paused, task.DesiredCancelled }), true, task.Cancelled},
 		{"waiting", waiting(), false, ""},
 		{"paused without a node", with(waiting(), func(t *task.Task) { t.LifecycleStatus = task.Paused }), false, ""},
 		{"ended", with(running(), func(t *task.Task) { t.LifecycleStatus = task.Finished }), false, ""},
@@ -109,7 +113,11 @@ func TestLose(t *testing.T) {
 			if !change.Apply(&c.t) || c.t.LifecycleStatus != c.status {
 				t.Fatalf("after it: %+v", c.t)
 			}
-			if c.t.Attempt != 3 || c.t.ClaimID != "c3" {
+			fence := "c3"
+			if c.status == task.Paused {
+				fence = ""
+			}
+			if c.t.Attempt != 3 || c.t.ClaimID != fence || c.t.Desired != "" {
 				t.Errorf("the fence is gone: attempt %d, claim %q", c.t.Attempt, c.t.ClaimID)
 			}
 			if !c.status.Terminal() && (c.t.Executor != "" || c.t.Incarnation != "") {

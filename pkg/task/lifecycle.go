@@ -63,9 +63,9 @@ const (
 	EventRelease
 	// EventLose is the controller's taking of a task from a node that is gone.
 	EventLose
-	// EventPause is a person's pause, carried out; of a task that waits it is a hold.
+	// EventPause is a person's pause, carried out; of a task that waits it is a hold. A repeated one changes nothing.
 	EventPause
-	// EventResume lets a paused task go on where it is.
+	// EventResume lets a paused task go on where it is; a repeated one changes nothing.
 	EventResume
 	// EventUnhold lets a paused task that no node holds wait again.
 	EventUnhold
@@ -94,13 +94,13 @@ var transitions = [eventCount]map[Status]Status{
 	EventStart:     {Assigning: Running, Running: Running},
 	EventFinish:    {Assigning: Finished, Running: Finished, Paused: Finished},
 	EventFail:      {Assigning: Failed, Running: Failed, Paused: Failed},
-	EventFailAgain: {Assigning: Created, Running: Created, Paused: Created},
+	EventFailAgain: {Assigning: Created, Running: Created, Paused: Paused},
 	EventRefuse:    {Created: Failed, Paused: Failed},
 	EventCancel:    {Created: Cancelled, Assigning: Cancelled, Running: Cancelled, Paused: Cancelled},
 	EventRelease:   {Assigning: Created, Running: Created, Paused: Paused},
 	EventLose:      {Assigning: Created, Running: Created, Paused: Paused},
-	EventPause:     {Created: Paused, Running: Paused},
-	EventResume:    {Paused: Running},
+	EventPause:     {Created: Paused, Assigning: Paused, Running: Paused, Paused: Paused},
+	EventResume:    {Assigning: Running, Running: Running, Paused: Running},
 	EventUnhold:    {Paused: Created},
 	EventRetry:     {Finished: Created, Failed: Created, Cancelled: Created},
 }

@@ -5,10 +5,13 @@ import "encoding/json"
 // Kind is what a node reports of a claim.
 type Kind string
 
-// The kinds of report. Started and Progress are followed by others; the rest end the claim.
+// The kinds of report. Started, Progress, Paused and Resumed are followed by others; the rest end the claim. Once a run was paused, it is
+// Paused or Resumed until its end, since those two alone say whether it is.
 const (
 	ReportStarted   Kind = "started"
 	ReportProgress  Kind = "progress"
+	ReportPaused    Kind = "paused"
+	ReportResumed   Kind = "resumed"
 	ReportFinished  Kind = "finished"
 	ReportFailed    Kind = "failed"
 	ReportCancelled Kind = "cancelled"
@@ -19,6 +22,8 @@ const (
 var reportEvents = map[Kind]Event{
 	ReportStarted:   EventStart,
 	ReportProgress:  EventStart,
+	ReportPaused:    EventPause,
+	ReportResumed:   EventResume,
 	ReportFinished:  EventFinish,
 	ReportFailed:    EventFail,
 	ReportCancelled: EventCancel,
@@ -30,7 +35,22 @@ var reportEvents = map[Kind]Event{
 func (k Kind) Known() bool { _, ok := reportEvents[k]; return ok }
 
 // Final says whether the claim ends with a report of this kind.
-func (k Kind) Final() bool { return k.Known() && k != ReportStarted && k != ReportProgress }
+func (k Kind) Final() bool {
+	switch reportEvents[k] {
+	case EventStart, EventPause, EventResume:
+		return false
+	default:
+		return k.Known()
+	}
+}
+
+// MaxChanges is the most changes that Changes, or [Fail], gives for a report of kind k.
+func (k Kind) MaxChanges() int {
+	if k == ReportPaused || k == ReportResumed {
+		return 4
+	}
+	return 2
+}
 
 // Report is what a node says of one claim: all of its present state, so that the newest report of a claim makes the older ones
 // needless, and a repeated one does no harm. Times are epoch ms by the node's clock.
@@ -44,9 +64,10 @@ type Report struct {
 	Result     json.RawMessage `json:"result,omitempty"`
 	Error      string          `json:"error,omitempty"`
 	Progress   *Progress       `json:"progress,omitempty"`
-	Permanent  bool            `json:"permanent,omitempty"` // of a failure: another attempt would fail, too
-	RetryAt    int64           `json:"retryAt,omitempty"`   // of a failure: not to be tried again before; 0 = as the task's backoff says
-	Node       string          `json:"-"`                   // who said it; whoever reads the report fills it in
+	Permanent  bool            `json:"permanent,omitempty"`          // of a failure: another attempt would fail, too
+	RetryAt    int64           `json:"retryAt,omitempty"`            // of a failure: not to be tried again before; 0 = as the task's backoff says
+	Version    int64           `json:"attachmentsVersion,omitempty"` // of the attachments that the node has
+	Node       string          `json:"-"`                            // who said it; whoever reads the report fills it in
 }
 
 // Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none. A failure that may
@@ -63,6 +84,8 @@ func (r *Report) Changes(now int64) []Change {
 		if base.FinishedAt == 0 {
 			base.FinishedAt = now // an ended task always says when
 		}
+	case EventPause, EventResume:
+		return turns(base, e)
 	case EventReject, EventRelease:
 		// Why it was rejected stands in the document until the next claim.
 		base.Unassign, base.StartedAt, base.Progress, base.Error = true, 0, nil, r.Error
@@ -80,6 +103,25 @@ func (r *Report) Changes(now int64) []Change {
 		}
 	}
 	return list
+}
+
+// turns gives the changes of a report that the run is paused, or goes on. What was asked for stays asked for: a pause that nobody wants any
+// more, since its undoing came later, is followed by the wish to go on.
+func turns(base Change, e Event) []Change {
+	to, _ := Next(Running, e)
+	base.To = to
+	same, other := base, base
+	same.From, other.From = Set(Paused), Set(Assigning, Running)
+	done, undone := DesiredPaused, DesiredRunning
+	if to == Running {
+		same.From, other.From = other.From, same.From
+		done, undone = undone, done
+	}
+	carried, against, cancelled := other, other, other
+	carried.Wish, carried.NoDesired = &done, true
+	against.Wish, against.Desired = new(Desired), undone
+	cancelled.Wish = new(DesiredCancelled)
+	return []Change{same, carried, against, cancelled}
 }
 
 // run is the report as an entry of the task's history.

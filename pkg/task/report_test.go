@@ -21,6 +21,8 @@ func TestReportOnEveryStatus(t *testing.T) {
 		task.ReportCancelled: {no, task.Cancelled, task.Cancelled, task.Cancelled, no, no, no},
 		task.ReportRejected:  {no, task.Created, no, no, no, no, no},
 		task.ReportReleased:  {no, task.Created, task.Created, task.Paused, no, no, no},
+		task.ReportPaused:    {no, task.Paused, task.Paused, task.Paused, no, no, no},
+		task.ReportResumed:   {no, task.Running, task.Running, task.Running, no, no, no},
 		"levitated":          {},
 	}
 	for kind, row := range rows {

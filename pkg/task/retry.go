@@ -42,10 +42,11 @@ func (b Backoff) Delay(failures int, jitter float64) int64 {
 }
 
 // Fail is what a report of a failure does to its task: it waits for its next attempt, or it has failed for good. The task is as the store
-// has it; jitter, in [0, 1), spreads the waits. A report of another claim than the present one does nothing. So does one of another kind.
-func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) Change {
+// has it; jitter, in [0, 1), spreads the waits. At most one of the changes applies. A report of another claim than the present one does nothing.
+// So does one of another kind.
+func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	if r.Kind != ReportFailed || t.Attempt != r.Attempt || t.ClaimID != r.ClaimID {
-		return Change{ID: r.ID}
+		return nil
 	}
 	c := Change{ID: r.ID, Attempt: r.Attempt, ClaimID: r.ClaimID, UpdatedAt: now, StartedAt: r.StartedAt, Progress: r.Progress, Error: r.Error,
 		Counts: &Counts{Failures: t.Failures + 1, Crashes: t.Crashes}, Run: r.run(string(ReportFailed), now)}
@@ -60,17 +61,21 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) Change {
 	if event != EventFailAgain {
 		c.To, _ = Next(Running, event)
 		c.FinishedAt = c.Run.FinishDateTime
-	} else {
-		backoff := p.Backoff
-		if t.Backoff != nil {
-			backoff = *t.Backoff
-		}
-		c.To, c.Unassign, c.StartedAt, c.Progress = Created, true, 0, nil
-		c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.RetryAt, 1)
+		c.From = sources(event, c.To) & held
+		return []Change{c}
 	}
-	// Whatever of these it is by now: between the reading and the writing a person may have paused it.
-	c.From = sources(event, c.To) & held
-	return c
+	backoff := p.Backoff
+	if t.Backoff != nil {
+		backoff = *t.Backoff
+	}
+	c.Unassign, c.StartedAt, c.Progress = true, 0, nil
+	c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.RetryAt, 1)
+	// Whatever of these it is by now: between the reading and the writing it may have been paused. What else a person asked for meanwhile
+	// stays in Desired, for Settle.
+	again, hold := c, c
+	again.To, again.From = Created, sources(EventFailAgain, Created)&held
+	hold.To, hold.From = Paused, sources(EventFailAgain, Paused)&held
+	return []Change{again, hold}
 }
 
 // Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it only after a grace.

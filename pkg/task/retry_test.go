@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -34,15 +35,15 @@ func TestFail(t *testing.T) {
 		{"again at a time", func(*task.Task) {}, task.Report{RetryAt: now + 7000}, task.Created, now + 7000},
 		{"its deadline has passed", func(t *task.Task) { t.DeadlineDateTime = now }, task.Report{}, task.Failed, 0},
 		{"C86: cancelled meanwhile", func(t *task.Task) { t.Desired = task.DesiredCancelled }, task.Report{}, task.Cancelled, 0},
-		{"paused meanwhile", func(t *task.Task) { t.LifecycleStatus = task.Paused }, task.Report{}, task.Created, now + 50},
+		{"paused meanwhile", func(t *task.Task) { t.LifecycleStatus = task.Paused }, task.Report{}, task.Paused, now + 50},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			tk := with(running(), c.change)
 			before := tk.Failures
-			change := task.Fail(&tk, failure(c.report), policy, 0.5, now)
-			if !change.Apply(&tk) {
+			changes := task.Fail(&tk, failure(c.report), policy, 0.5, now)
+			if !slices.ContainsFunc(changes, func(c task.Change) bool { return c.Apply(&tk) }) {
 				t.Fatal("does not apply")
 			}
 			if tk.LifecycleStatus != c.want || tk.NotBefore != c.notBefore || tk.Failures != before+1 || tk.Error != "boom" {
@@ -63,8 +64,10 @@ func TestFailOfAnotherClaimDoesNothing(t *testing.T) {
 	tk := running()
 	r := failure(task.Report{})
 	r.ClaimID = "older"
-	if c := task.Fail(&tk, r, task.DefaultPolicy(), 0, now); c.Apply(&tk) {
-		t.Error("applied")
+	for _, c := range task.Fail(&tk, r, task.DefaultPolicy(), 0, now) {
+		if c.Apply(&tk) {
+			t.Error("applied")
+		}
 	}
 }
 

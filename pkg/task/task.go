@@ -107,8 +107,15 @@ type Run struct {
 // Desired is what a person asked of a task that is on a node, until the node has carried it out.
 type Desired string
 
-// DesiredCancelled asks the node to end the run.
-const DesiredCancelled Desired = "Cancelled"
+// What a person may ask for.
+const (
+	// DesiredCancelled asks the node to end the run.
+	DesiredCancelled Desired = "Cancelled"
+	// DesiredPaused asks it to pause the run, or to give back what has not started.
+	DesiredPaused Desired = "Paused"
+	// DesiredRunning asks it to go on with a paused run.
+	DesiredRunning Desired = "Running"
+)
 
 // Held says whether a node holds the task or is about to: it was assigned and its end is not known.
 func (t *Task) Held() bool { return t.LifecycleStatus.Active() && t.Executor != "" }

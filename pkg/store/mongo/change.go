@@ -29,6 +29,13 @@ func changeFilter(c *task.Change) bson.Raw {
 	} else {
 		dst = appendString(dst, "claimId", c.ClaimID)
 	}
+	if w := c.Wish; w != nil {
+		if *w == "" {
+			dst = orNull(dst, "desired", func(dst []byte) []byte { return appendString(dst, "0", "") })
+		} else {
+			dst = appendString(dst, "desired", string(*w))
+		}
+	}
 	if u := c.Update; u != nil {
 		if u.From == 0 {
 			dst = orNull(dst, "attachmentsVersion", func(dst []byte) []byte { return appendInt64(dst, "0", 0) })
@@ -102,6 +109,11 @@ func changeUpdate(c *task.Change) bson.Raw {
 	a := c.Assign
 	if a != nil {
 		u.number("attempt", a.Attempt)
+	}
+	switch {
+	case c.Unassign && c.To == task.Paused:
+		u.clear("claimId")
+	case a != nil:
 		u.text("claimId", a.ClaimID)
 	}
 	switch {

@@ -15,6 +15,9 @@ func TestTranslate(t *testing.T) {
 	first := task.Task{ID: "t1", LifecycleStatus: task.Created}
 	running := task.Task{ID: "t1", LifecycleStatus: task.Running, Attempt: 2, ClaimID: "c2", Executor: "n1"}
 	lost, _ := task.Lose(&running, task.LossSilent, task.DefaultPolicy(), 9)
+	cancelled := running
+	cancelled.Desired = task.DesiredCancelled
+	undo, _ := task.Resume(&cancelled, 9)
 	failed := running
 	failed.LifecycleStatus = task.Failed
 	retry, _ := task.Retry(&failed, 9)
@@ -33,8 +36,8 @@ func TestTranslate(t *testing.T) {
 		},
 		{
 			"loss", lost,
-			`{"id":"t1","lifecycleStatus":"Running","attempt":2,"claimId":"c2"}`,
-			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9},"$unset":{"executor":"","incarnation":""},` +
+			`{"id":"t1","lifecycleStatus":"Running","attempt":2,"claimId":"c2","desired":{"$in":["",null]}}`,
+			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9},"$unset":{"executor":"","incarnation":"","desired":""},` +
 				`"$push":{"attempts":{"$each":[{"attempt":2,"executor":"n1","finishDateTime":9,"outcome":"lost"}],"$slice":-20}}}`,
 		},
 		{
@@ -43,6 +46,11 @@ func TestTranslate(t *testing.T) {
 			`{"$set":{"lifecycleStatus":"Finished","updateDateTime":9,"startDateTime":7,"finishDateTime":8,"result":{"n":[1,2.0]},"progress":{"percent":100.0}},` +
 				`"$unset":{"desired":""},"$push":{"attempts":{"$each":[` +
 				`{"attempt":2,"executor":"","startDateTime":7,"finishDateTime":8,"outcome":"finished"}],"$slice":-20}}}`,
+		},
+		{
+			"undo", undo,
+			`{"id":"t1","lifecycleStatus":"Running","attempt":2,"claimId":"c2","desired":"Cancelled"}`,
+			`{"$set":{"lifecycleStatus":"Running","updateDateTime":9},"$unset":{"desired":""}}`,
 		},
 		{
 			"retry", retry,

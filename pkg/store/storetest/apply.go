@@ -44,6 +44,9 @@ var applyCases = map[string]func(*testing.T, store.Store){
 					t.Executor, t.Incarnation, t.StartDateTime, t.FinishDateTime, t.AssignedDateTime = "n1", "i1", 1, 2, 3
 					t.Result, t.Error, t.Progress = json.RawMessage(`{"old":true}`), "old", &task.Progress{Percent: 5, Message: "old"}
 					t.Failures, t.Crashes, t.Desired = 4, 5, task.DesiredCancelled
+					if from == task.Paused || from == task.Assigning {
+						t.Desired = ""
+					}
 				})
 				create(t, s, tk)
 				c.ID = id
@@ -169,6 +172,11 @@ func changeSamples() []task.Change {
 		},
 		{From: all, To: task.Failed, StartedAt: base, FinishedAt: base + 1, Error: "new", Result: json.RawMessage(`{"new":[1.5]}`), Progress: progress},
 		{From: 0, To: task.Failed},
+		{From: all, To: task.Paused, Wish: new(task.Desired)},
+		{From: all, To: task.Paused, Wish: new(task.DesiredCancelled), NoDesired: true},
+		{From: all, To: task.Running, Wish: new(task.DesiredPaused), NoDesired: true},
+		{From: all, To: task.Paused, Unassign: true},
+		{From: all, To: task.Paused, Unassign: true, Assign: assign},
 	}
 	for i := range samples {
 		samples[i].Attempt, samples[i].ClaimID, samples[i].UpdatedAt = 2, "c2", base+int64(i)

@@ -132,7 +132,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		}
 		return []task.Change{c}
 	}
-	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "retry", "refuse"}).Draw(r, "what"); what {
+	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "settle", "retry", "refuse"}).Draw(r, "what"); what {
 	case "claim":
 		m.claim++
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
@@ -141,6 +141,12 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		return one(task.Lose(tk, task.LossSilent, task.DefaultPolicy(), m.now))
 	case "cancel":
 		return one(task.Cancel(tk, m.now))
+	case "pause":
+		return one(task.Pause(tk, m.now))
+	case "resume":
+		return one(task.Resume(tk, m.now))
+	case "settle":
+		return one(task.Settle(tk, m.now))
 	case "retry":
 		return one(task.Retry(tk, m.now))
 	case "refuse":
@@ -148,6 +154,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 	default:
 		rep := task.Report{ID: tk.ID, Attempt: tk.Attempt, ClaimID: tk.ClaimID, StartedAt: m.now, Kind: rapid.SampledFrom([]task.Kind{
 			task.ReportStarted, task.ReportProgress, task.ReportFinished, task.ReportFailed, task.ReportCancelled, task.ReportRejected, task.ReportReleased,
+			task.ReportPaused, task.ReportResumed,
 		}).Draw(r, "kind")}
 		if rapid.Bool().Draw(r, "with") {
 			rep.Result, rep.Error, rep.Progress = json.RawMessage(`{"r":[1.0]}`), "e", &task.Progress{Percent: 1}
