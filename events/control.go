@@ -1,6 +1,9 @@
 package events
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Control is the value of task.control: commands for claims of one incarnation of one node, or its fence.
 type Control struct {
@@ -11,39 +14,54 @@ type Control struct {
 	Incarnation    string    `json:"incarnation"`
 	CreateDateTime int64     `json:"createDateTime"`
 	Fence          bool      `json:"fence,omitempty"` // the incarnation's work goes elsewhere: it stops all of it at once
+	Drain          *bool     `json:"drain,omitempty"` // it takes no work any more, or takes it again; beside commands it is in the first value
 	Commands       []Command `json:"commands"`
 }
 
 // CommandKind is what a command asks for.
 type CommandKind string
 
-// CommandCancel ends the claim's run; the node answers with a final report.
-const CommandCancel CommandKind = "cancel"
+// The kinds of commands. Each is repeated until the node's reports show that it was obeyed.
+const (
+	// CommandCancel ends the claim's run; the node answers with a final report.
+	CommandCancel CommandKind = "cancel"
+	// CommandPause pauses the claim's run, once its handler looks; the node answers that it is paused. A claim that has not started is released.
+	CommandPause CommandKind = "pause"
+	// CommandResume goes on with a paused run; the node answers that it is resumed.
+	CommandResume CommandKind = "resume"
+	// CommandUpdate brings attachments; the node's reports name their version from then on.
+	CommandUpdate CommandKind = "update"
+)
 
 // Command is a wish for one claim. A node ignores a kind it does not know.
 type Command struct {
-	Kind    CommandKind `json:"kind"`
-	ID      string      `json:"id"`
-	Attempt int64       `json:"attempt"`
-	ClaimID string      `json:"claimId"`
+	Kind               CommandKind     `json:"kind"`
+	ID                 string          `json:"id"`
+	Attempt            int64           `json:"attempt"`
+	ClaimID            string          `json:"claimId"`
+	Attachments        json.RawMessage `json:"attachments,omitempty"` // of an update
+	AttachmentsVersion int64           `json:"attachmentsVersion,omitempty"`
 }
 
-// maxCommands is how many commands one value may carry: all of the same few fields, so a count is limit enough.
+// maxCommands is how many commands one value may carry, beside the limit of its bytes.
 const maxCommands = 1000
 
-// EncodeControl encodes c, split so that no value is longer than limit bytes. A fence is one value, without commands. Without fence and
-// commands there is no value.
+// EncodeControl encodes c, split so that no value is longer than limit bytes. A fence is one value, without commands. Where there is nothing
+// to say there is no value.
 func EncodeControl(c Control, limit int) ([]Encoded, error) {
 	commands := c.Commands
 	c.Version, c.Commands = Version, nil
 	if c.Fence {
-		c.Commands, commands = []Command{}, nil // a list, never null
+		commands = nil
+	}
+	if len(commands) == 0 {
+		c.Commands = []Command{} // a list, never null
 	}
 	head, err := marshal(&c)
 	if err != nil {
 		return nil, err
 	}
-	if c.Fence {
+	if c.Fence || len(commands) == 0 && c.Drain != nil {
 		return []Encoded{{Key: []byte(c.Recipient), Value: head}}, fits(TopicControl, len(head), limit)
 	}
 	if len(commands) == 0 {
@@ -65,6 +83,7 @@ func EncodeControl(c Control, limit int) ([]Encoded, error) {
 			return err
 		}
 		out = append(out, Encoded{Key: []byte(commands[from].ID), Value: value, From: from, To: to})
+		c.Drain = nil
 		return nil
 	})
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package events is what travels over Kafka: one Go type for each topic, its JSON, and the names of the topics.
 //
 //	task.assign      controller -> node   Assign      claims for one node, settled claims, the leader's term, confirmed heartbeats
-//	task.control     controller -> node   Control     wishes for claims: cancel; the fence of an incarnation
+//	task.control     controller -> node   Control     wishes for claims: cancel, pause, resume, update; drain; the fence
 //	task.status      node -> controller   Status      what became of claims; a node that joined or left; heartbeats, if need be
 //	task.quarantine  anybody              Quarantine  a record that did not decode
 //

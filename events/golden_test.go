@@ -53,6 +53,24 @@ func confirmation() events.Assign {
 	return a
 }
 
+// wishes is a control event with commands of every kind.
+func wishes() events.Control {
+	c := sampleControl()
+	c.Drain = new(true)
+	c.Commands = []events.Command{
+		{Kind: events.CommandPause, ID: "sample-task-1", Attempt: 1, ClaimID: "c1"}, {Kind: events.CommandResume, ID: "t2", Attempt: 2, ClaimID: "c2"},
+		{Kind: events.CommandUpdate, ID: "t3", Attempt: 1, ClaimID: "c3", Attachments: json.RawMessage(`{"totalSeconds":2.0}`), AttachmentsVersion: 4},
+	}
+	return c
+}
+
+// undrain is a control event without commands.
+func undrain() events.Control {
+	c := sampleControl()
+	c.Drain, c.Commands = new(bool), nil
+	return c
+}
+
 func fence() events.Control {
 	c := sampleControl()
 	c.Fence, c.Commands = true, nil
@@ -165,6 +183,14 @@ func TestGolden(t *testing.T) {
 		"fence": {
 			one(t)(events.EncodeControl(fence(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeControl),
 			func(any) any { w := fence(); w.Version, w.Commands = events.Version, []events.Command{}; return w },
+		},
+		"wishes": {
+			one(t)(events.EncodeControl(wishes(), events.DefaultMaxBytes)), "sample-task-1", decoder(events.DecodeControl),
+			func(any) any { w := wishes(); w.Version = events.Version; return w },
+		},
+		"undrain": {
+			one(t)(events.EncodeControl(undrain(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeControl),
+			func(any) any { w := undrain(); w.Version, w.Commands = events.Version, []events.Command{}; return w },
 		},
 		"beat": {
 			one(t)(events.EncodeStatus(sampleBeat(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeStatus),

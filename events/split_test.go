@@ -160,6 +160,10 @@ func TestControlSplit(t *testing.T) {
 		c := events.Control{Term: 1, Initiator: "x", Recipient: ids().Draw(t, "node"), Incarnation: "i"}
 		for i := range rapid.IntRange(0, 2500).Draw(t, "commands") {
 			c.Commands = append(c.Commands, events.Command{Kind: events.CommandCancel, ID: fmt.Sprint("t", i), Attempt: 1, ClaimID: fmt.Sprint("c", i)})
+			if i%100 == 7 {
+				last := &c.Commands[i]
+				last.Kind, last.Attachments, last.AttachmentsVersion = events.CommandUpdate, quoted(rapid.IntRange(2, 20_000).Draw(t, "size")), 1
+			}
 		}
 		list, err := events.EncodeControl(c, limit)
 		if errors.Is(err, events.ErrTooLarge) {
