@@ -35,6 +35,7 @@ type benchOptions struct {
 	classes  []string
 	batch    int
 	timeout  time.Duration
+	fault    string // recovery
 }
 
 func newBench() *cobra.Command {
@@ -48,6 +49,8 @@ func newBench() *cobra.Command {
 Scenarios:
   throughput   20,000 tasks in batches over several connections, as fast as the server takes them
   latency      1,000 single tasks, 100 a second, on an otherwise idle server
+  recovery     100 tasks run on a node process that the bench starts, by the KAFKA_... and REDIS_... variables of its environment; the node is
+               taken away as --fault says, and the time is measured until all of them run again
 
 What is measured, in milliseconds by this machine's clock (so the nodes must run on this machine):
   submit to start    from just before the request is sent until the handler begins, which demo.clock says to the microsecond
@@ -59,18 +62,23 @@ doubled is how many runs the nodes counted beyond one for each task, so nothing 
 restarted it is counted by the tasks' attempts. A memory store keeps the last 100,000 ended tasks: more cannot be checked there.`,
 		Example: `  skalds bench
   skalds bench --scenario latency -o json
+  skalds bench --scenario recovery --fault restart
   skalds bench --tasks 5000 --rate 500 --payload 1024 --classes demo.echo,demo.clock`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd, flags.format); err != nil {
 				return err
 			}
+			if o.scenario == recovery {
+				return runRecovery(cmd, &flags, o)
+			}
 			return runBench(cmd, &flags, o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.scenario, "scenario", throughput, "throughput or latency")
-	f.IntVar(&o.tasks, "tasks", 0, "how many tasks (default 20000; latency: 1000)")
+	f.StringVar(&o.scenario, "scenario", throughput, "throughput, latency or recovery")
+	f.StringVar(&o.fault, "fault", faultKill, "recovery: kill (SIGKILL), restart (SIGKILL, and started again at once) or term (SIGTERM with DRAIN_SOFT=0)")
+	f.IntVar(&o.tasks, "tasks", 0, "how many tasks (default 20000; latency: 1000; recovery: 100)")
 	f.Float64Var(&o.rate, "rate", 0, "tasks per second; 0 is as fast as it goes (latency: 100)")
 	f.IntVar(&o.payload, "payload", 0, "`bytes` of attachments of each task")
 	f.StringSliceVar(&o.classes, "classes", []string{demo.ClassClock}, "`classes` to submit, in turn")
@@ -87,8 +95,10 @@ func (o *benchOptions) complete(cmd *cobra.Command, f format) error {
 	case throughput:
 	case latency:
 		tasks, rate, o.batch = 1000, 100, 1
+	case recovery:
+		tasks = recoveryTasks
 	default:
-		return usage(cmd, "--scenario is %q, want %s or %s", o.scenario, throughput, latency)
+		return usage(cmd, "--scenario is %q, want %s, %s or %s", o.scenario, throughput, latency, recovery)
 	}
 	if !cmd.Flags().Changed("tasks") {
 		o.tasks = tasks
@@ -109,6 +119,10 @@ func (o *benchOptions) complete(cmd *cobra.Command, f format) error {
 		return usage(cmd, "--batch is %d, want 1 to %d", o.batch, maxPage)
 	case o.timeout <= 0:
 		return usage(cmd, "--timeout is %s, want more than 0", o.timeout)
+	case o.scenario == recovery && o.tasks > maxPage:
+		return usage(cmd, "--tasks is %d, want 1 to %d", o.tasks, maxPage)
+	case o.fault != faultKill && o.fault != faultRestart && o.fault != faultTerm:
+		return usage(cmd, "--fault is %q, want %s, %s or %s", o.fault, faultKill, faultRestart, faultTerm)
 	case len(o.classes) == 0 || strings.Join(o.classes, "") == "":
 		return usage(cmd, "--classes names none")
 	}

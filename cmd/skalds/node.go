@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/skalds-go/skalds/node"
@@ -9,7 +12,8 @@ import (
 )
 
 func newNode() *cobra.Command {
-	return &cobra.Command{
+	var benchClass string
+	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "Run a node that knows the demo classes",
 		Long: `Run a node process, configured by the environment; .env.example lists every variable. It runs the demo classes, so that a
@@ -31,8 +35,28 @@ DRAIN_SOFT, and what is left goes to other nodes.`,
 			if err != nil {
 				return err
 			}
-			demo.Register(n)
+			if benchClass != "" {
+				node.Handle(n, benchClass, sleepUntilTheEnd)
+			} else {
+				demo.Register(n)
+			}
 			return n.Run(cmd.Context())
 		},
+	}
+	// For the recovery scenario of the bench: the one class of this node, which no other node has.
+	cmd.Flags().StringVar(&benchClass, "bench-class", "", "")
+	_ = cmd.Flags().MarkHidden("bench-class")
+	return cmd
+}
+
+// sleepUntilTheEnd is a handler that runs until it is told to end.
+func sleepUntilTheEnd(ctx context.Context, _ any) (any, error) {
+	timer := time.NewTimer(recoverySleep)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) //nolint:wrapcheck // the node knows it
+	case <-timer.C:
+		return nil, nil
 	}
 }
