@@ -15,7 +15,7 @@ import (
 type limits struct {
 	unsettled int           // claims whose end is not settled; new ones are rejected from here on, and passed over from twice as many on
 	bytes     int           // bytes of their results and errors; new claims are rejected from here on
-	wishes    int           // cancels of claims that have not arrived
+	wishes    int           // cancels, and as many pauses, of claims that have not arrived
 	gone      int           // claims that were settled, remembered so that a late copy does not start them again
 	resend    time.Duration // how long a final report may stay unsettled until it is sent again; doubles with each time
 	progress  time.Duration // how far apart the progress reports of one claim are at least
@@ -52,6 +52,7 @@ type claim struct {
 	saying  bool          // in claims.saying
 
 	abandoned bool // its end is reported, but its handler has not returned
+	steer     *steer
 }
 
 // claims is the table of a session's claims: pure state, guarded by its owner's lock. Wall times are epoch ms, others of the
@@ -77,7 +78,8 @@ type claims struct {
 	sayAt   time.Duration
 	bytes   int // of results and errors of ended claims
 
-	wishes *recent[string]
+	wishes *recent[string] // cancels of claims that have not arrived
+	holds  *recent[string] // pauses of such
 	gone   *recent[uint64]
 	seed   maphash.Seed
 }
@@ -91,7 +93,7 @@ type sentMark struct {
 func newClaims(capacity, prefetch int, l limits) *claims {
 	return &claims{
 		capacity: capacity, prefetch: prefetch, limits: l, byID: map[string]*claim{},
-		wishes: newRecent[string](l.wishes), gone: newRecent[uint64](l.gone), seed: maphash.MakeSeed(),
+		wishes: newRecent[string](l.wishes), holds: newRecent[string](l.wishes), gone: newRecent[uint64](l.gone), seed: maphash.MakeSeed(),
 	}
 }
 
@@ -109,15 +111,15 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 		c.passed++ // unanswered, so that the leader sends it again
 		return
 	}
-	cl := &claim{task: t, report: task.Report{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID}}
+	cl := &claim{task: t, report: task.Report{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, Version: t.AttachmentsVersion}}
 	c.byID[t.ClaimID] = cl
 	c.received++
 	unsettled := len(c.byID) - c.running - len(c.queue) - 1
 	switch {
-	case c.draining:
-		c.finish(cl, task.ReportReleased, nil, "", now)
 	case c.wishes.take(t.ClaimID):
 		c.finish(cl, task.ReportCancelled, nil, "", now)
+	case c.draining, c.holds.take(t.ClaimID):
+		c.finish(cl, task.ReportReleased, nil, "", now)
 	case !known:
 		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("no handler for class %q", t.ClassName), now)
 	case c.running+c.lost+len(c.queue) >= c.capacity+c.prefetch:
@@ -177,7 +179,7 @@ func (c *claims) abandon(cl *claim, o outcome, now int64) {
 // finish ends a claim that does not run any more.
 func (c *claims) finish(cl *claim, kind task.Kind, result json.RawMessage, text string, now int64) {
 	cl.state = ended
-	cl.task.Attachments = nil
+	cl.task.Attachments, cl.steer = nil, nil
 	cl.report.Kind, cl.report.FinishedAt, cl.report.Result, cl.report.Error = kind, now, result, text
 	c.finished++
 	c.bytes += cl.size()
@@ -259,7 +261,9 @@ func (c *claims) say(cl *claim, p task.Progress, boot time.Duration) {
 }
 
 func (c *claims) speak(cl *claim, boot time.Duration) {
-	cl.report.Kind, cl.said = task.ReportProgress, boot
+	if cl.said = boot; cl.report.Kind == task.ReportStarted {
+		cl.report.Kind = task.ReportProgress // one that was paused goes on to say whether it is
+	}
 	c.mark(cl)
 }
 

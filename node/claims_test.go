@@ -29,6 +29,7 @@ type machine struct {
 	settled  map[string]bool
 	inFlight [][]outgoing
 	wished   map[string]bool // cancelled before it arrived
+	onHold   map[string]bool // paused before it arrived
 	stuck    []*claim        // abandoned; their handlers have not returned
 }
 
@@ -43,7 +44,7 @@ func (m *machine) start(t *rapid.T) {
 			return
 		}
 		id := cl.task.ClaimID
-		if m.started[id] || m.wished[id] || m.settled[id] || string(in) != `1` {
+		if m.started[id] || m.wished[id] || m.onHold[id] || m.settled[id] || string(in) != `1` {
 			t.Fatalf("%s is started: again %v, wished away %v, settled %v, attachments %s", id, m.started[id], m.wished[id], m.settled[id], in)
 		}
 		m.started[id] = true
@@ -128,6 +129,51 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 				m.wished[id] = true
 			}
 			m.start(t)
+		},
+		"hold": func(t *rapid.T) {
+			id := m.some(t)
+			cl, here := m.byID[id]
+			m.hold(id, 1)
+			if !here && !m.settled[id] {
+				m.onHold[id] = true
+			} else if here && cl.state == queued {
+				t.Fatalf("%s is paused and keeps its place", id)
+			}
+			m.start(t)
+		},
+		"rest": func(t *rapid.T) {
+			if list := m.runningClaims(); len(list) > 0 {
+				cl := rapid.SampledFrom(list).Draw(t, "claim")
+				goOn, pause := m.rest(cl)
+				open := true
+				select {
+				case <-goOn:
+					open = false
+				default:
+				}
+				if pause != open || pause != (cl.report.Kind == task.ReportPaused) {
+					t.Fatalf("%s: paused %t, waits %t, reported as %s", cl.task.ClaimID, pause, open, cl.report.Kind)
+				}
+			}
+		},
+		"go on": func(t *rapid.T) {
+			id := m.some(t)
+			cl, here := m.byID[id]
+			m.goOn(id)
+			if !here {
+				delete(m.onHold, id)
+				delete(m.wished, id)
+			} else if cl.state == running && cl.report.Kind != task.ReportResumed {
+				t.Fatalf("%s goes on and is reported as %s", id, cl.report.Kind)
+			}
+			m.start(t)
+		},
+		"update": func(t *rapid.T) {
+			id, version := m.some(t), int64(rapid.IntRange(1, 5).Draw(t, "version"))
+			m.update(id, version, json.RawMessage(`1`))
+			if cl := m.byID[id]; cl != nil && cl.state != ended && cl.report.Version < version {
+				t.Fatalf("%s has version %d after %d came", id, cl.report.Version, version)
+			}
 		},
 		"settle": func(t *rapid.T) {
 			id := m.some(t)
@@ -237,7 +283,7 @@ func TestClaims(t *testing.T) {
 		m := &machine{
 			claims: newClaims(rapid.IntRange(1, 4).Draw(t, "capacity"), rapid.IntRange(0, 4).Draw(t, "prefetch"), l),
 			boot:   time.Hour, started: map[string]bool{}, final: map[string]task.Kind{}, settled: map[string]bool{},
-			wished: map[string]bool{},
+			wished: map[string]bool{}, onHold: map[string]bool{},
 		}
 		t.Repeat(m.actions())
 

@@ -130,13 +130,47 @@ func (s *session) obey(c *events.Control) {
 		s.fenceLocked()
 		return
 	}
+	if c.Drain != nil {
+		s.askLocked(*c.Drain)
+	}
 	now := s.now()
 	for i := range c.Commands {
-		if c.Commands[i].Kind != events.CommandCancel {
-			continue
+		switch cmd := &c.Commands[i]; cmd.Kind {
+		case events.CommandCancel:
+			if running := s.claims.cancel(cmd.ClaimID, now); running != nil {
+				s.endLocked(s.runs[running], ErrCancelled)
+			}
+		case events.CommandPause:
+			s.claims.hold(cmd.ClaimID, now)
+		case events.CommandResume:
+			s.claims.goOn(cmd.ClaimID)
+		case events.CommandUpdate:
+			s.claims.update(cmd.ClaimID, cmd.AttachmentsVersion, cmd.Attachments)
 		}
-		if running := s.claims.cancel(c.Commands[i].ClaimID, now); running != nil {
-			s.endLocked(s.runs[running], ErrCancelled)
+	}
+}
+
+// askLocked drains the node as a person asked, or ends that: it goes on with what runs, but for what pauses, and takes nothing new. A node that
+// stops drains whatever is asked.
+func (s *session) askLocked(drain bool) {
+	if s.stopping || drain == s.claims.draining {
+		return
+	}
+	if drain {
+		s.drainLocked()
+	} else {
+		s.claims.draining = false
+	}
+	s.log.Info("asked to drain, or not to", "drain", drain, "running", len(s.runs))
+	signal(s.beatNow)
+}
+
+// drainLocked gives back what is queued and what pauses: that does not end by itself.
+func (s *session) drainLocked() {
+	s.claims.drain(s.now())
+	for _, c := range s.claims.paused() {
+		if r := s.runs[c]; r != nil {
+			r.cancel(ErrDraining)
 		}
 	}
 }

@@ -67,6 +67,7 @@ type session struct {
 
 	mu          sync.Mutex // guards what follows
 	phase       phase
+	stopping    bool // it drains for good
 	claims      *claims
 	runs        map[*claim]*run
 	term        int64            // the highest seen
@@ -186,7 +187,8 @@ func (s *session) readerAtEnd(ctx context.Context, topic string) (Reader, error)
 // drain is the clean end. end stops the loops.
 func (s *session) drain(end func()) error {
 	s.mu.Lock()
-	s.claims.drain(s.now())
+	s.stopping = true
+	s.drainLocked()
 	running := len(s.runs)
 	s.mu.Unlock()
 	s.log.Info("draining", "running", running, "soft", s.cfg.DrainSoft, "hard", s.cfg.DrainHard)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
@@ -59,6 +60,56 @@ func (t *Task) Progress(percent float64, message string) {
 		percent = 0
 	}
 	t.session.say(t.claim, task.Progress{Percent: min(max(percent, 0), 100), Message: events.Clip(message, maxProgressBytes)})
+}
+
+// Paused gives a channel that is closed while a person wants the task paused. A handler that sees it closed brings its work to a place where
+// it can rest, and calls [Task.WaitWhilePaused]. After a pause there is a new channel.
+func (t *Task) Paused() <-chan struct{} {
+	if t.session == nil {
+		return nil
+	}
+	return steered(t, func(s *steer) chan struct{} { return s.asked })
+}
+
+// WaitWhilePaused returns at once unless a person wants the task paused. Then the run counts as paused, and it waits until it may go on, or
+// until ctx ends; it gives the cause of that. A handler calls it at the places where it can rest, such as between two steps. One that never
+// calls it runs on, and its task stays Running with the wish in desired.
+//
+// A paused run keeps its slot, and its timeout goes on. A pause that nobody has looked at may be undone unseen.
+func (t *Task) WaitWhilePaused(ctx context.Context) error {
+	for t.session != nil && ctx.Err() == nil {
+		t.session.mu.Lock()
+		goOn, pause := t.session.claims.rest(t.claim)
+		t.session.mu.Unlock()
+		if !pause {
+			break
+		}
+		signal(t.session.wake)
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx) //nolint:wrapcheck // as documented
+}
+
+// Updates gives the task's new attachments when a person has replaced them; nil stands for none. The channel holds the newest ones only: a
+// handler that is slow misses those in between, never the last. It is the same channel for the whole run, and is never closed.
+func (t *Task) Updates() <-chan json.RawMessage {
+	if t.session == nil {
+		return nil
+	}
+	return steered(t, func(s *steer) chan json.RawMessage { return s.updates })
+}
+
+// steered reads a channel of a run; nil when it is over.
+func steered[T any](t *Task, channel func(*steer) chan T) chan T {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	if t.claim.state != running {
+		return nil
+	}
+	return channel(t.claim.steering())
 }
 
 // Logger is the node's logger with the task's id, class and attempt.

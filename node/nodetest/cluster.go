@@ -216,17 +216,36 @@ func (c *Cluster) publish(ctx context.Context, nodeID string, a events.Assign) e
 
 // Cancel publishes a wish to cancel claims.
 func (c *Cluster) Cancel(ctx context.Context, nodeID string, tasks ...events.AssignedTask) error {
+	return c.Command(ctx, nodeID, events.CommandCancel, tasks...)
+}
+
+// Command publishes a wish for claims; an update brings their attachments.
+func (c *Cluster) Command(ctx context.Context, nodeID string, kind events.CommandKind, tasks ...events.AssignedTask) error {
+	var e events.Control
+	for _, t := range tasks {
+		cmd := events.Command{Kind: kind, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID}
+		if kind == events.CommandUpdate {
+			cmd.Attachments, cmd.AttachmentsVersion = t.Attachments, t.AttachmentsVersion
+		}
+		e.Commands = append(e.Commands, cmd)
+	}
+	return c.control(ctx, nodeID, e)
+}
+
+// Drain asks a node to take no work any more, or to take it again.
+func (c *Cluster) Drain(ctx context.Context, nodeID string, drain bool) error {
+	return c.control(ctx, nodeID, events.Control{Drain: &drain})
+}
+
+func (c *Cluster) control(ctx context.Context, nodeID string, e events.Control) error {
 	n, err := c.node(ctx, nodeID)
 	if err != nil {
 		return err
 	}
-	e := events.Control{Term: c.term.Load(), Initiator: "nodetest", Recipient: n.ID, Incarnation: n.Incarnation}
-	for _, t := range tasks {
-		e.Commands = append(e.Commands, events.Command{Kind: events.CommandCancel, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID})
-	}
+	e.Term, e.Initiator, e.Recipient, e.Incarnation = c.term.Load(), "nodetest", n.ID, n.Incarnation
 	values, err := events.EncodeControl(e, events.DefaultMaxBytes)
 	if err != nil {
-		return fmt.Errorf("cancel: %w", err)
+		return fmt.Errorf("control: %w", err)
 	}
 	return c.send(ctx, events.TopicControl, n, values)
 }
@@ -251,17 +270,7 @@ func (c *Cluster) Confirm(ctx context.Context, nodeID string, counters ...int64)
 
 // Fence tells the present incarnation of a node that its work is given away.
 func (c *Cluster) Fence(ctx context.Context, nodeID string) error {
-	n, err := c.node(ctx, nodeID)
-	if err != nil {
-		return err
-	}
-	values, err := events.EncodeControl(events.Control{
-		Term: c.term.Load(), Initiator: "nodetest", Recipient: n.ID, Incarnation: n.Incarnation, Fence: true,
-	}, events.DefaultMaxBytes)
-	if err != nil {
-		return fmt.Errorf("fence: %w", err)
-	}
-	return c.send(ctx, events.TopicControl, n, values)
+	return c.control(ctx, nodeID, events.Control{Fence: true})
 }
 
 // Term sets the leader's term; it is 1 at first.

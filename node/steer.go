@@ -1,0 +1,110 @@
+package node
+
+import (
+	"encoding/json"
+	"hash/maphash"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// steer is what a running claim's handler may look at beside its context. It is made when it is first needed.
+type steer struct {
+	pause   bool                 // a person wants the run paused
+	asked   chan struct{}        // closed while that is so
+	goOn    chan struct{}        // closed while it is not
+	updates chan json.RawMessage // holds the newest attachments that the handler has not taken
+}
+
+func (cl *claim) steering() *steer {
+	if cl.steer == nil {
+		cl.steer = &steer{asked: make(chan struct{}), goOn: make(chan struct{}), updates: make(chan json.RawMessage, 1)}
+		close(cl.steer.goOn)
+	}
+	return cl.steer
+}
+
+// hold carries out a wish to pause a claim. One that has not started is given back: it takes no room here, and starts again wherever there
+// is some. The wish for a claim that is not here yet is remembered.
+func (c *claims) hold(claimID string, now int64) {
+	cl := c.byID[claimID]
+	switch {
+	case cl == nil:
+		if !c.gone.has(maphash.String(c.seed, claimID)) {
+			c.holds.add(claimID)
+		}
+	case cl.state == queued:
+		c.unqueue(cl)
+		c.finish(cl, task.ReportReleased, nil, "", now)
+	case cl.state == running && !cl.steering().pause:
+		cl.steer.pause, cl.steer.goOn = true, make(chan struct{})
+		close(cl.steer.asked)
+	case cl.state == running && cl.report.Kind != task.ReportPaused: // the handler has not looked yet
+	default:
+		c.answer(cl)
+	}
+}
+
+// goOn undoes hold, and a cancel of a claim that is not here yet. A run is resumed in any case: the leader asks since it believes it paused.
+func (c *claims) goOn(claimID string) {
+	cl := c.byID[claimID]
+	switch {
+	case cl == nil:
+		c.wishes.take(claimID)
+		c.holds.take(claimID)
+	case cl.state == running:
+		if s := cl.steering(); s.pause {
+			s.pause, s.asked = false, make(chan struct{})
+			close(s.goOn)
+		}
+		cl.report.Kind = task.ReportResumed
+		c.mark(cl)
+	default:
+		c.answer(cl)
+	}
+}
+
+// rest notes that a handler pauses, if that is wished for. What it gives is closed when the run may go on.
+func (c *claims) rest(cl *claim) (goOn <-chan struct{}, pause bool) {
+	if cl.state != running {
+		return nil, false
+	}
+	s := cl.steering()
+	if s.pause && cl.report.Kind != task.ReportPaused {
+		cl.report.Kind = task.ReportPaused
+		c.mark(cl)
+	}
+	return s.goOn, s.pause
+}
+
+// update brings a claim's attachments to a version. Older ones change nothing.
+func (c *claims) update(claimID string, version int64, attachments json.RawMessage) {
+	cl := c.byID[claimID]
+	if cl == nil {
+		return // the leader says it again
+	}
+	if version > cl.report.Version && cl.state != ended {
+		cl.report.Version = version
+		if cl.state == queued {
+			cl.task.Attachments = attachments
+		} else {
+			s := cl.steering()
+			select {
+			case <-s.updates:
+			default:
+			}
+			s.updates <- attachments // it is empty, and nobody else writes
+		}
+	}
+	c.answer(cl)
+}
+
+// paused lists the claims whose handlers pause.
+func (c *claims) paused() []*claim {
+	var list []*claim
+	for _, cl := range c.byID {
+		if cl.state == running && cl.report.Kind == task.ReportPaused {
+			list = append(list, cl)
+		}
+	}
+	return list
+}
