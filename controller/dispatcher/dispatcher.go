@@ -250,10 +250,10 @@ func (d *Dispatcher) dispatch(ctx context.Context, nodes []placement.Node, targe
 	return len(won) - failed, failed, err
 }
 
-// never gives the end of a task that is not to run, or cannot.
+// never gives the end, or the hold, of a task that is not to run, or cannot.
 func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
-	if t.Desired == task.DesiredCancelled {
-		return task.Cancel(t, now)
+	if c, ok := task.Settle(t, now); ok {
+		return c, true
 	}
 	if n := len(t.Attachments); n > d.cfg.TaskMaxBytes {
 		return task.Refuse(t, fmt.Sprintf("attachments have %d bytes as JSON, %d at most (TASK_MAX_BYTES)", n, d.cfg.TaskMaxBytes), now), true
@@ -286,7 +286,7 @@ func (d *Dispatcher) claim(ctx context.Context, picks []pick, now int64) ([]pick
 		p.change = task.Claim(p.task, p.to.Node, p.to.Incarnation, d.claimID(), now)
 		a := p.change.Assign
 		changes[i], ids[i] = p.change, a.ClaimID
-		claims[i] = fleet.Claim{Key: p.to.Key, TaskID: p.task.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: p.task.ClassName}
+		claims[i] = fleet.Claim{Key: p.to.Key, TaskID: p.task.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: p.task.ClassName, Version: p.task.AttachmentsVersion}
 	}
 	d.fleet.Reserve(claims, d.clock.Boot())
 	n, err := d.store.Apply(ctx, changes)

@@ -402,11 +402,12 @@ func TestTasksThatMustNotRunEnd(t *testing.T) {
 	})
 	_ = big
 	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.Desired = "unwanted", task.DesiredCancelled })
+	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.Desired = "held back", task.DesiredPaused })
 	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.ClassName = "nameless", "" })
 	if _, err := b.d.Round(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[string]task.Status{"big": task.Failed, "unwanted": task.Cancelled, "nameless": task.Failed} {
+	for id, want := range map[string]task.Status{"big": task.Failed, "unwanted": task.Cancelled, "held back": task.Paused, "nameless": task.Failed} {
 		if got := b.get(t, id); got.LifecycleStatus != want || want == task.Failed && got.Error == "" {
 			t.Errorf("%s is %s (%q), want %s with a reason", id, got.LifecycleStatus, got.Error, want)
 		}

@@ -67,7 +67,7 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	defer f.mu.Unlock()
 	if !r.Kind.Final() {
 		if e, ok := f.claims[r.ClaimID]; ok {
-			e.reported = true
+			e.reported, e.Version = true, max(e.Version, r.Version)
 		}
 		return false
 	}
@@ -81,6 +81,14 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 		f.observeRun(e.Class, float64(r.FinishedAt-r.StartedAt))
 	}
 	return known
+}
+
+// Has says whether the node that holds a claim has said, or was told with the claim, that it has attachments of this version.
+func (f *Fleet) Has(claimID string, version int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e, ok := f.claims[claimID]
+	return ok && e.Version >= version || version == 0
 }
 
 // Unreachable notes that nothing could be sent to an incarnation: it gets no new work until its next heartbeat.

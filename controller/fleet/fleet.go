@@ -36,6 +36,7 @@ type Claim struct {
 	Attempt int64
 	ID      string
 	Class   string
+	Version int64 // of the attachments that the node is known to have
 }
 
 // Config is how long things may take.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/transport"
-	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/registry"
@@ -93,6 +92,8 @@ type Monitor struct {
 	compared time.Duration
 	started  bool // compared holds
 	expired  time.Duration
+	passed   map[string]passed // wishes that were passed on, by claim id
+	updates  updates
 }
 
 // New makes a monitor. Room is called, without blocking, when there may be room or work for the dispatcher.
@@ -364,65 +365,6 @@ func (m *Monitor) again(ctx context.Context) error {
 	return nil
 }
 
-// Wishes passes on what people asked of tasks that are on a node. It is repeated until the node's report ends the wish. What is beyond
-// one page is passed on by compare.
-func (m *Monitor) Wishes(ctx context.Context) error {
-	tasks, err := m.store.Wishes(ctx, store.MaxBatch)
-	if err != nil {
-		return fmt.Errorf("read wishes: %w", err)
-	}
-	return errors.Join(m.endWaiting(ctx, tasks), m.pass(ctx, tasks))
-}
-
-// endWaiting ends tasks that no node holds any more and that a person has cancelled: the wish came while a node held them.
-func (m *Monitor) endWaiting(ctx context.Context, tasks []task.Task) error {
-	now := m.clock.Now().UnixMilli()
-	var changes []task.Change
-	for i := range tasks {
-		if t := &tasks[i]; t.Desired == task.DesiredCancelled && !t.Held() {
-			if c, ok := task.Cancel(t, now); ok {
-				changes = append(changes, c)
-			}
-		}
-	}
-	if len(changes) == 0 || !m.lease.Valid() {
-		return nil
-	}
-	if _, err := m.store.Apply(ctx, changes); err != nil {
-		return fmt.Errorf("end %d cancelled tasks: %w", len(changes), err)
-	}
-	return nil
-}
-
-// pass gives orders to the nodes that hold the tasks.
-func (m *Monitor) pass(ctx context.Context, tasks []task.Task) error {
-	var orders []transport.Orders
-	at := make(map[fleet.Key]int)
-	for i := range tasks {
-		t := &tasks[i]
-		k := fleet.Key{Node: t.Executor, Incarnation: t.Incarnation}
-		to, there := m.fleet.Reach(k)
-		if !there || t.Desired != task.DesiredCancelled {
-			continue
-		}
-		n, ok := at[k]
-		if !ok {
-			n = len(orders)
-			at[k] = n
-			orders = append(orders, transport.Orders{To: to})
-		}
-		orders[n].Commands = append(orders[n].Commands,
-			events.Command{Kind: events.CommandCancel, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID})
-	}
-	if len(orders) == 0 || !m.lease.Valid() {
-		return nil
-	}
-	if err := m.transport.Control(ctx, m.lease.Term(), orders); err != nil {
-		return fmt.Errorf("pass on wishes: %w", err)
-	}
-	return nil
-}
-
 // compare brings the picture up to date with the store.
 func (m *Monitor) compare(ctx context.Context) error {
 	now := m.clock.Boot()
@@ -432,12 +374,16 @@ func (m *Monitor) compare(ctx context.Context) error {
 	m.fleet.BeginCompare()
 	var held []fleet.Held
 	var wishes []task.Task
+	var outdated []string
 	err := m.store.Active(ctx, func(t *task.Task) error {
 		if t.Desired != "" {
 			wishes = append(wishes, *t)
 		}
 		if h, ok := fleet.HeldBy(t); ok {
 			held = append(held, h)
+			if !m.fleet.Has(h.ID, t.AttachmentsVersion) {
+				outdated = append(outdated, t.ID)
+			}
 		}
 		return nil
 	})
@@ -446,10 +392,11 @@ func (m *Monitor) compare(ctx context.Context) error {
 	}
 	m.fleet.EndCompare(held)
 	m.compared, m.started = m.clock.Boot(), true
+	m.Updated(outdated)
 	if len(wishes) < store.MaxBatch {
 		return nil // a page shows them all
 	}
-	return m.pass(ctx, wishes)
+	return m.carryOut(ctx, wishes)
 }
 
 // expireEvery is the time between two looks for tasks whose retention is over.

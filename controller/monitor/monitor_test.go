@@ -352,41 +352,6 @@ func TestClaimsAreSentAgainOnlyWhenIngestHasCaughtUp(t *testing.T) {
 	}
 }
 
-func TestCancelsArePassedOnUntilTheyAreCarriedOut(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	tk := b.assigned(t, "t", true)
-	c, _ := task.Cancel(&tk, 1)
-	b.apply(t, c)
-	for range 2 {
-		b.round(t)
-	}
-	want := events.Command{Kind: events.CommandCancel, ID: "t", Attempt: 1, ClaimID: tk.ClaimID}
-	if !slices.Equal(b.wire.commands, []events.Command{want, want}) {
-		t.Fatalf("commands %v", b.wire.commands)
-	}
-	r := task.Report{ID: "t", Attempt: 1, ClaimID: tk.ClaimID, Kind: task.ReportCancelled, FinishedAt: 2}
-	b.apply(t, r.Changes(2)[0])
-	b.round(t)
-	if len(b.wire.commands) != 2 {
-		t.Error("a command for a task that has ended")
-	}
-}
-
-func TestAWishForATaskThatWaitsAgainIsCarriedOut(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	// It was released, or failed and waits for its next attempt, after a person had cancelled it.
-	tk := task.Task{ID: "t", ClassName: "a", Mode: task.ModePassive, LifecycleStatus: task.Created, Desired: task.DesiredCancelled, NotBefore: 1 << 60}
-	if _, err := b.store.Create(t.Context(), []task.Task{tk}); err != nil {
-		t.Fatal(err)
-	}
-	b.round(t)
-	if got := b.get(t, "t"); got.LifecycleStatus != task.Cancelled {
-		t.Fatalf("task is %s", got.LifecycleStatus)
-	}
-}
-
 func TestRedisDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
