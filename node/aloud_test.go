@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
@@ -135,13 +136,35 @@ func TestALateConfirmationRevivesNothing(t *testing.T) {
 		reg.set(refuse)
 		<-b.ended
 		all := w.beats()
-		w.ok(w.Confirm(w.ctx, "n", all[len(all)-1].Beat.Counter)) // sent less than a second ago
+		a := events.Assign{Beats: []events.Beaten{{Incarnation: first.Incarnation, Counter: all[len(all)-1].Beat.Counter}}} // sent a moment ago
+		a.By("nodetest", 1)
+		e := one(w.t, a)
+		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, first.Partition, []kafka.Record{{Key: e.Key, Value: e.Value}}))
 		reg.set(nil)
 		pass(3 * time.Second)
 		second, ok, err := w.Registry.Node(w.ctx, "n")
 		w.ok(err)
 		if !ok || second.Incarnation == first.Incarnation {
 			w.t.Errorf("incarnation %s goes on", first.Incarnation)
+		}
+	})
+}
+
+// Nor does the late answer of a registry, though nobody has noticed yet that the trust is over: a process that was frozen while it waited.
+func TestALateAnswerRevivesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil)
+		node.Handle(n, "c", noop)
+		r, err := node.NewRounds(n, "i1", func(work func()) { go work() })
+		w.ok(err)
+		w.ok(r.Locate(w.ctx))
+		if _, err := r.Join(w.ctx, w.Clock.Boot()); err != nil {
+			t.Fatal(err)
+		}
+		pass(8 * time.Second)
+		r.Confirm(w.Clock.Boot())
+		if r.Check() || !r.Lost() {
+			t.Error("the session goes on")
 		}
 	})
 }
@@ -198,5 +221,57 @@ func TestAFenceReachesANodeThatJoins(t *testing.T) {
 		if rn.Incarnation == first || len(b.began) != 0 {
 			w.t.Errorf("incarnation %s after the fence of %s, %d runs", rn.Incarnation, first, len(b.began))
 		}
+	})
+}
+
+// stuck is a registry that nobody can leave.
+type stuck struct{ node.Registry }
+
+func (stuck) Leave(context.Context, string, string) error { return registry.ErrUnavailable }
+
+// The next session of a process takes the place of the one before at once, though that could not leave, and says whom it replaces.
+func TestTheNextSessionTakesThePlaceOfTheLast(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil, node.WithRegistry(stuck{w.Registry}))
+		node.Handle(n, "c", noop)
+		w.start(n)
+		first, _, err := w.Registry.Node(w.ctx, "n")
+		w.ok(err)
+		w.ok(w.Fence(w.ctx, "n"))
+		pass(time.Second)
+		second, ok, err := w.Registry.Node(w.ctx, "n")
+		w.ok(err)
+		if !ok || second.Incarnation == first.Incarnation || second.Replaces != first.Incarnation || second.Crashed {
+			w.t.Errorf("after the fence of %s: %+v", first.Incarnation, second)
+		}
+	})
+}
+
+// A node names the predecessor whose death the state file proves, and the file names the node from then on.
+func TestANodeReplacesWhomItProvesDead(t *testing.T) {
+	dir := t.TempDir()
+	start := func(w *world) (registry.Node, func() error) {
+		n := w.node("n", func(c *node.Config) { c.StateDir = dir })
+		node.Handle(n, "c", noop)
+		stop := w.start(n)
+		rn, _, err := w.Registry.Node(w.ctx, "n")
+		w.ok(err)
+		return rn, stop
+	}
+	bubble(t, func(w *world) {
+		first, stop := start(w)
+		if first.Replaces != "" {
+			w.t.Errorf("the first replaces %s", first.Replaces)
+		}
+		w.ok(w.Fence(w.ctx, "n"))
+		pass(time.Second)
+		again, _, err := w.Registry.Node(w.ctx, "n")
+		w.ok(err)
+		w.ok(stop())
+		next, stop := start(w)
+		if again.Incarnation == first.Incarnation || next.Replaces != again.Incarnation || next.Crashed {
+			w.t.Errorf("%s, then %s, then %+v", first.Incarnation, again.Incarnation, next)
+		}
+		w.ok(stop())
 	})
 }

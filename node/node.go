@@ -70,12 +70,22 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer closeAll()
+	st, err := openState(n.cfg.StateDir, n.cfg.ID, n.log)
+	if err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		s := newSession(ctx, n, b, reg, handlers, template)
+		s.state = st
 		if err := s.run(ctx); !errors.Is(err, errAgain) {
+			if err == nil {
+				st.close() // else handlers run on, and the lock ends with the process
+			}
 			return err
 		}
+		template = s.successor(template)
 	}
+	st.close()
 	return nil
 }
 

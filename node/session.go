@@ -58,6 +58,7 @@ type session struct {
 	statusPartition int
 	assign, control Reader
 	usage           usage
+	state           *state
 
 	trusted atomic.Int64  // boot time until which the session trusts itself; 0 = it was never confirmed
 	lost    chan struct{} // closed when the trust has ended
@@ -184,8 +185,21 @@ func (s *session) readerAtEnd(ctx context.Context, topic string) (Reader, error)
 	return s.bus.reader(topic, s.partition, kafka.Position{Offset: ranges[s.partition].End}), nil
 }
 
+// successor is what the heartbeats of the next session of this process say. It may take this one's place at once: all its work has ended.
+// One that was never registered, as far as is known, leaves to it whom it replaces itself.
+func (s *session) successor(template registry.Node) registry.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	template.Replaces, template.Crashed = s.node.Replaces, s.node.Crashed
+	if s.trusted.Load() != 0 {
+		template.Replaces, template.Crashed = s.node.Incarnation, false
+	}
+	return template
+}
+
 // drain is the clean end. end stops the loops.
 func (s *session) drain(end func()) error {
+	s.state.name(s.node.Incarnation, true)
 	s.mu.Lock()
 	s.stopping = true
 	s.drainLocked()

@@ -123,6 +123,7 @@ func (s *session) join(ctx context.Context) (bool, error) {
 
 // joinRound sends one heartbeat that may register the node, and begins the session if it did; since is when it was not registered yet.
 func (s *session) joinRound(ctx context.Context, since time.Duration) error {
+	s.prove()
 	sent := s.clock.Boot()
 	if err := s.beat(ctx, s.beatTimeout()); err != nil {
 		return err
@@ -146,6 +147,16 @@ func (s *session) sayOnce(said, what string, err error) string {
 	return what
 }
 
+// prove has the heartbeats name a predecessor that is known to be dead, once that is known.
+func (s *session) prove() {
+	if d, ok := s.state.lock(); ok {
+		s.log.Info("the predecessor is known to be dead", "incarnation", d.incarnation, "crashed", d.crashed)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.node.Replaces, s.node.Crashed = d.incarnation, d.crashed
+	}
+}
+
 // begin opens the session for work. It reports false if the leader has fenced it already.
 func (s *session) begin() bool {
 	s.mu.Lock()
@@ -157,6 +168,7 @@ func (s *session) begin() bool {
 	s.notice = events.NoticeJoined
 	s.startLocked(s.now())
 	s.mu.Unlock()
+	s.state.name(s.node.Incarnation, false)
 	signal(s.wake)
 	s.log.Info("registered", "incarnation", s.node.Incarnation, "partition", s.partition, "capacity", s.cfg.Capacity, "classes", s.node.Classes)
 	return true
@@ -225,7 +237,7 @@ func (s *session) heartbeat() registry.Node {
 	defer s.mu.Unlock()
 	s.node.Counter++
 	n := s.node
-	n.CPU, n.Memory = cpu, memory
+	n.CPU, n.Memory, n.Term = cpu, memory, s.term
 	c := s.claims
 	n.Running, n.Queued, n.Received, n.Finished = c.running, len(c.queue), c.received, c.finished
 	n.Tasks = c.held()

@@ -73,7 +73,8 @@ type member struct {
 	told      bool // the leader's term is on its partition, since toldAt or before
 	toldAt    time.Duration
 	gone      bool // given away, or said goodbye
-	left      bool // said goodbye: to be given away without a wait
+	left      bool // said goodbye, or its successor does: to be given away without a wait
+	crashed   bool // its successor has proof that its process died
 	claims    map[string]*entry
 	ended     int  // claims that ended since the last new heartbeat
 	refused   bool // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
@@ -148,6 +149,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 		}
 		m.present, m.read = true, n.Counter
 	}
+	f.replace(snap.Nodes)
 	for k, m := range f.members {
 		if !there[k] {
 			if !m.dated || m.present || restart {
@@ -167,13 +169,29 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 	return fresh, lost
 }
 
+// replace takes in who is known to be dead: the incarnations that others replace.
+func (f *Fleet) replace(nodes []registry.Node) {
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Replaces == "" {
+			continue
+		}
+		if m, ok := f.members[Key{n.ID, n.Replaces}]; ok && !m.left {
+			m.left, m.gone, m.crashed = true, true, n.Crashed
+		}
+	}
+}
+
 func compareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Incarnation, b.Incarnation))
 }
 
 // over says whether a member's work is to be given away on a read that began then, and how it was lost.
 func (f *Fleet) over(m *member, began time.Duration) (task.Loss, bool) {
-	if m.left {
+	switch {
+	case m.left && m.crashed:
+		return task.LossDied, true
+	case m.left:
 		return task.LossLeft, true
 	}
 	// Of a node that was never seen, no partition is known; what it holds it got before this leader announced itself on all of them.

@@ -25,6 +25,10 @@ type Node struct {
 	// Labels are what the label selectors of tasks see.
 	Labels Labels `envconfig:"NODE_LABELS"`
 
+	// StateDir is a directory on a disk of this machine where the node keeps the
+	// lock that proves to its successor that it is dead; empty for none.
+	StateDir string `envconfig:"SKALD_STATE_DIR"`
+
 	Kafka
 	Redis
 	Liveness

@@ -68,6 +68,7 @@ type Node struct {
 	Memory      int64             `json:"memory"`    // bytes the process holds
 	StartedAt   int64             `json:"startedAt"` // epoch ms, by its clock
 	Replaces    string            `json:"replaces"`  // an incarnation of this node that is known to be dead; empty = none
+	Crashed     bool              `json:"crashed"`   // Replaces died with its process, which nobody had told to stop
 	Term        int64             `json:"term"`      // the highest leader's term that the node has seen
 	Tasks       []HeldTask        `json:"-"`         // in a key of its own; nil in a snapshot
 }

@@ -30,7 +30,7 @@ func encode(v any) []byte {
 var fields = []string{
 	"incarnation", "counter", "mode", "state", "classes", "labels", "capacity", "prefetch", "running", "queued", "received",
 	"finished", "partition", "protocol", "address", "version", "cpu", "memory", "startedAt", "replaces",
-	"term", "tasks",
+	"crashed", "term", "tasks",
 }
 
 // maxReadBytes bounds what a hash holds. It is more than the limit of writing, since JSON escapes make texts up to six times longer
@@ -45,7 +45,8 @@ func appendNode(to []any, n *registry.Node) []any {
 		"capacity", number(n.Capacity), "prefetch", number(n.Prefetch), "running", number(n.Running), "queued", number(n.Queued),
 		"received", number(n.Received), "finished", number(n.Finished), "partition", number(n.Partition), "protocol", number(n.Protocol),
 		"address", n.Address, "version", n.Version, "cpu", strconv.FormatFloat(n.CPU, 'g', 6, 64), "memory", number(n.Memory),
-		"startedAt", number(n.StartedAt), "replaces", n.Replaces, "term", number(n.Term))
+		"startedAt", number(n.StartedAt), "replaces", n.Replaces, "crashed", strconv.FormatBool(n.Crashed),
+		"term", number(n.Term))
 }
 
 // readNode makes the command that reads the fields of a node's hash; what is missing comes as an empty text.
@@ -94,7 +95,8 @@ func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, 
 		Classes: slices.Clone(decodeJSON(d, d.classes)), Labels: maps.Clone(decodeJSON(d, d.labels)),
 		Capacity: int(d.integer()), Prefetch: int(d.integer()), Running: int(d.integer()), Queued: int(d.integer()),
 		Received: d.integer(), Finished: d.integer(), Partition: int(d.integer()), Protocol: int(d.integer()),
-		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(), Replaces: d.text(), Term: d.integer(),
+		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(), Replaces: d.text(), Crashed: d.text() == "true",
+		Term: d.integer(),
 	}
 	tasks = int(d.integer())
 	if d.err != nil {

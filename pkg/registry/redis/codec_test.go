@@ -54,7 +54,7 @@ func TestNodeReadsBack(t *testing.T) {
 			Address: texts.Draw(t, "address"), Version: texts.Draw(t, "version"),
 			CPU: float64(rapid.IntRange(0, 9999).Draw(t, "cpu")) / 100, Memory: rapid.Int64().Draw(t, "memory"),
 			StartedAt: rapid.Int64().Draw(t, "startedAt"), Term: rapid.Int64().Draw(t, "term"),
-			Replaces: rapid.String().Draw(t, "replaces"),
+			Replaces: rapid.String().Draw(t, "replaces"), Crashed: rapid.Bool().Draw(t, "crashed"),
 		}
 		got, _, found, err := decodeNode("n1", values(&n))
 		if err != nil || !found || !reflect.DeepEqual(got, n) {

@@ -74,7 +74,7 @@ func Example(id, incarnation string, counter int64) *registry.Node {
 		Classes: []string{"resize", "größe", `quo"te`}, Labels: map[string]string{"zone": "a", "": "x"}, Capacity: 16, Prefetch: 8,
 		Running: 3, Queued: 2, Received: 1 << 40, Finished: 1<<40 - 5, Partition: 999, Protocol: 1, Address: "127.0.0.1:8001",
 		Version: "1.2.3", CPU: 1.25, Memory: 1 << 33, StartedAt: 1_767_323_045_123,
-		Replaces: "an earlier one", Term: 1 << 41,
+		Replaces: "an earlier one", Crashed: true, Term: 1 << 41,
 		Tasks: []registry.HeldTask{
 			{ID: "t1", Attempt: 1, ClaimID: "c1", State: task.ReportStarted},
 			{ID: "t2", Attempt: 7, ClaimID: "c2"},
