@@ -70,6 +70,7 @@ type leadership struct {
 	lease      *leader.Lease
 	fleet      *fleet.Fleet
 	dispatcher *dispatcher.Dispatcher
+	monitor    *monitor.Monitor // once it acts
 
 	endActing, endAll context.CancelFunc
 	acted, done       chan struct{}
@@ -131,7 +132,7 @@ func (l *leadership) run(ctx, acting context.Context) {
 	defer log.Info("not leading any more")
 	policy := policyOf(l.c.cfg.Retry)
 	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, (*quarantine)(l.c), l.c.deps.Clock, ingest.Hooks{
-		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal,
+		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal, Updated: l.updated,
 	}, l.c.ingest, log)
 	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {
 		return l.c.deps.Open(events.TopicStatus, partition, from)
@@ -184,6 +185,7 @@ func (l *leadership) act(ctx context.Context, try func(func(context.Context) err
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	due := agenda.New(l.c.deps.Store, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
+	l.monitor = m
 	wg.Go(func() { due.Run(ctx, l.c.times) })
 	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })
 	if l.c.cfg.Mode == config.ModeDispatcher {
@@ -193,6 +195,13 @@ func (l *leadership) act(ctx context.Context, try func(func(context.Context) err
 	l.c.setLeading(l)
 	defer l.c.setLeading(nil)
 	<-ctx.Done()
+}
+
+// updated takes in which tasks have got new attachments. What comes before this leader acts, its first comparison finds.
+func (l *leadership) updated(ids []string) {
+	if a := l.c.leading(); a == l {
+		l.monitor.Updated(ids)
+	}
 }
 
 func policyOf(r config.Retry) task.Policy {

@@ -2,6 +2,9 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/dispatcher"
@@ -14,11 +17,34 @@ import (
 type notifier struct {
 	c    *Controller
 	wake dispatcher.Wake
+
+	mu      sync.Mutex
+	updated map[string]struct{} // tasks whose attachments are new, at most events.MaxUpdated; the leader finds those beyond by itself
 }
 
 func newNotifier(c *Controller) *notifier { return &notifier{c: c, wake: dispatcher.NewWake()} }
 
 func (n *notifier) signal() { n.wake.Signal() }
+
+// note has the next notice name a task whose attachments are new.
+func (n *notifier) note(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.updated == nil {
+		n.updated = make(map[string]struct{})
+	}
+	if len(n.updated) < events.MaxUpdated {
+		n.updated[id] = struct{}{}
+	}
+}
+
+func (n *notifier) take() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(n.updated))
+	n.updated = nil
+	return ids
+}
 
 // noticeTimeout bounds one notice.
 const noticeTimeout = 2 * time.Second
@@ -39,7 +65,7 @@ func (n *notifier) run(ctx context.Context) {
 func (n *notifier) send(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
-	values, err := events.EncodeStatus(events.Status{At: n.c.deps.Clock.Now().UnixMilli(), Notice: events.NoticeSubmitted}, n.c.cfg.EventMaxBytes)
+	values, err := events.EncodeStatus(events.Status{At: n.c.deps.Clock.Now().UnixMilli(), Notice: events.NoticeSubmitted, Updated: n.take()}, n.c.cfg.EventMaxBytes)
 	if err != nil {
 		return err
 	}

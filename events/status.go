@@ -15,7 +15,8 @@ type Status struct {
 	At          int64         `json:"at"`                // epoch ms, by the writer's clock
 	Counter     int64         `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
 	Notice      Notice        `json:"notice,omitempty"`
-	Beat        *Beat         `json:"beat,omitempty"` // alone in its value
+	Updated     []string      `json:"updated,omitempty"` // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
+	Beat        *Beat         `json:"beat,omitempty"`    // alone in its value
 	Reports     []task.Report `json:"reports,omitempty"`
 }
 
@@ -60,6 +61,9 @@ const (
 	NoticeSubmitted Notice = "submitted"
 )
 
+// MaxUpdated bounds the tasks that one notice names, so that it never needs splitting.
+const MaxUpdated = 256
+
 // EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. A notice and a heartbeat are in the first value.
 func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 	reports := s.Reports
@@ -94,7 +98,7 @@ func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 			key = TopicStatus
 		}
 		out = append(out, Encoded{Key: []byte(key), Value: value, From: from, To: to})
-		s.Notice, s.Beat = "", nil
+		s.Notice, s.Updated, s.Beat = "", nil, nil
 		return nil
 	})
 	if err != nil {

@@ -69,6 +69,8 @@ type Deps struct {
 
 	// Wake is called after tasks or wishes were stored. It must not block. Default: nothing.
 	Wake func()
+	// Updated is called after new attachments of a task were stored, before Wake. It must not block. Default: nothing.
+	Updated func(id string)
 	// Ready names the parts that are not ready; none = ready. Default: always ready.
 	Ready func(ctx context.Context) []NotReady
 	// Now stamps tasks. Default time.Now.
@@ -114,6 +116,9 @@ func withDefaults(d Deps) Deps {
 	if d.Wake == nil {
 		d.Wake = func() {}
 	}
+	if d.Updated == nil {
+		d.Updated = func(string) {}
+	}
 	if d.Ready == nil {
 		d.Ready = func(context.Context) []NotReady { return nil }
 	}
@@ -145,4 +150,5 @@ func (s *server) registerTasks(api huma.API) {
 	s.registerSubmit(api)
 	s.registerRead(api)
 	s.registerSteer(api)
+	s.registerBulk(api)
 }

@@ -14,7 +14,7 @@ import (
 const maxSwaps = 10
 
 type statusBody struct {
-	LifecycleStatus string `json:"lifecycleStatus,omitempty" doc:"Cancelled, or Created to run an ended task again; without regard to case."`
+	LifecycleStatus string `json:"lifecycleStatus,omitempty" doc:"Cancelled, Paused, Running to resume, or Created to run an ended task again; without regard to case."`
 	Status          string `json:"status,omitempty" doc:"The same, under its short name."`
 }
 
@@ -39,13 +39,27 @@ func (s *server) registerSteer(api huma.API) {
 	}
 	huma.Register(api, huma.Operation{
 		OperationID: "set-task-status", Method: http.MethodPut, Path: "/api/tasks/{id}/status", Tags: []string{"tasks"},
-		Summary: "Cancel a task, or run an ended one again",
-		Description: "A task that no node holds is cancelled at once. For one that is on a node the wish is stored (desired), and the node " +
-			"carries it out. The answer is the task as it is then.",
+		Summary: "Cancel, pause or resume a task, or run an ended one again",
+		Description: "A task that no node holds is cancelled, held back (Paused) or let wait again (Running) at once. For one that is on a node the " +
+			"wish is stored (desired), and the node carries it out: a pause once the handler comes to a place where it can rest; one that has no such " +
+			"place runs on. Running undoes a wish that is not yet carried out, also a cancel. The answer is the task as it is then.",
 		BodyReadTimeout: bodyTimeout,
 		Errors:          []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		Responses:       conflicting("The task has ended, or has not, so that this cannot be asked of it."),
 	}, s.setStatus)
+	attachments := huma.Operation{
+		OperationID: "set-task-attachments", Method: http.MethodPut, Path: "/api/tasks/{id}/attachments", Tags: []string{"tasks"},
+		Summary: "Replace a task's attachments",
+		Description: "The body is any JSON value: the new attachments as a whole; null is none. A task that waits has them when it starts. A node that holds it is " +
+			"told of them, and hands them to the handler; its reports say which version it has.",
+		MaxBodyBytes: s.maxBody() + 1, BodyReadTimeout: bodyTimeout,
+		Errors:    []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
+		Responses: conflicting("The task has ended."),
+	}
+	huma.Register(api, attachments, s.setAttachments)
+	api.OpenAPI().Paths[attachments.Path].Put.RequestBody = &huma.RequestBody{
+		Required: true, Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{Description: "Any JSON value."}}},
+	}
 	huma.Register(api, huma.Operation{
 		OperationID: "delete-task", Method: http.MethodDelete, Path: "/api/tasks/{id}", Tags: []string{"tasks"},
 		Summary: "Cancel a task, or remove an ended one", DefaultStatus: http.StatusOK,
@@ -65,22 +79,19 @@ func (s *server) setStatus(ctx context.Context, in *statusInput) (*taskOutput, e
 	} else if in.Body.Status != "" && !strings.EqualFold(name, in.Body.Status) {
 		return nil, invalid("body.status", shorten(in.Body.Status), "says something else than lifecycleStatus; give one of them")
 	}
-	var t *task.Task
-	var err error
-	switch wanted, _ := task.ParseStatus(name); wanted {
-	case task.Cancelled:
-		t, err = s.cancel(ctx, in.ID)
-	case task.Created:
-		t, err = s.retry(ctx, in.ID)
-	default:
-		err = invalid(location, shorten(name), "must be %s, or %s to run an ended task again", task.Cancelled, task.Created)
+	wanted, _ := task.ParseStatus(name)
+	do, ok := actions[actionOf[wanted]]
+	if !ok {
+		return nil, invalid(location, shorten(name), "must be %s, %s, %s to resume, or %s to run an ended task again",
+			task.Cancelled, task.Paused, task.Running, task.Created)
 	}
+	t, _, err := s.act(ctx, in.ID, do)
 	return &taskOutput{Body: t}, err
 }
 
 func (s *server) remove(ctx context.Context, in *deleteInput) (*deleteOutput, error) {
 	if !in.Purge {
-		t, err := s.cancel(ctx, in.ID)
+		t, _, err := s.act(ctx, in.ID, actions["cancel"])
 		return &deleteOutput{Status: http.StatusOK, Body: t}, err
 	}
 	removed, err := s.Tasks.Purge(ctx, in.ID)
@@ -97,49 +108,108 @@ func (s *server) remove(ctx context.Context, in *deleteInput) (*deleteOutput, er
 	return &deleteOutput{Status: http.StatusNoContent}, nil
 }
 
-func (s *server) cancel(ctx context.Context, id string) (*task.Task, error) {
+// action is one thing to ask of a task. It gives the change that stores it, whether one is needed at all, or, if it cannot be asked, why: the
+// text follows "the task is STATUS".
+type action func(t *task.Task, now int64) (change task.Change, needed bool, why string)
+
+// actions are what can be asked, by the names of a bulk request; actionOf is the one that leads to a status.
+var (
+	actions = map[string]action{
+		"cancel": func(t *task.Task, now int64) (task.Change, bool, string) {
+			if t.Target() == task.Cancelled {
+				return task.Change{}, false, ""
+			}
+			change, ok := task.Cancel(t, now)
+			return change, ok, unless(ok, ": it has ended and cannot be cancelled")
+		},
+		"pause": func(t *task.Task, now int64) (task.Change, bool, string) {
+			if t.Target() == task.Cancelled && !t.LifecycleStatus.Terminal() {
+				return task.Change{}, false, " and is to be cancelled: undo that first, by Running"
+			}
+			change, ok := task.Pause(t, now)
+			return change, ok, unless(ok || t.Target() == task.Paused, ": it has ended and cannot be paused")
+		},
+		"resume": func(t *task.Task, now int64) (task.Change, bool, string) {
+			change, ok := task.Resume(t, now)
+			return change, ok, unless(ok || t.Target() == task.Running, ": it has ended; Created runs it again")
+		},
+		"retry": func(t *task.Task, now int64) (task.Change, bool, string) {
+			change, ok := task.Retry(t, now)
+			return change, ok, unless(ok, ": only one that has ended can run again")
+		},
+	}
+	actionOf = map[task.Status]string{task.Cancelled: "cancel", task.Paused: "pause", task.Running: "resume", task.Created: "retry"}
+)
+
+func unless(ok bool, why string) string {
+	if ok {
+		return ""
+	}
+	return why
+}
+
+func (s *server) act(ctx context.Context, id string, do action) (*task.Task, bool, error) {
 	return s.swap(ctx, id, func(t *task.Task) (task.Change, bool, error) {
-		if t.LifecycleStatus == task.Cancelled || t.Held() && t.Desired == task.DesiredCancelled {
-			return task.Change{}, false, nil
+		change, needed, why := do(t, s.now())
+		if why != "" {
+			return change, false, conflictWith(t, "the task is %s%s", t.LifecycleStatus, why)
 		}
-		change, ok := task.Cancel(t, s.now())
-		if !ok {
-			return change, false, conflictWith(t, "the task is %s: it has ended and cannot be cancelled", t.LifecycleStatus)
-		}
-		return change, true, nil
+		return change, needed, nil
 	})
 }
 
-func (s *server) retry(ctx context.Context, id string) (*task.Task, error) {
-	return s.swap(ctx, id, func(t *task.Task) (task.Change, bool, error) {
-		change, ok := task.Retry(t, s.now())
+type attachmentsInput struct {
+	ID      string `path:"id" maxLength:"1024" doc:"Id of the task."`
+	RawBody []byte
+}
+
+func (s *server) setAttachments(ctx context.Context, in *attachmentsInput) (*taskOutput, error) {
+	if err := checkJSON(in.RawBody); err != nil {
+		return nil, badJSON(err)
+	}
+	d := taskDecoder{maxAttachments: s.TaskMaxBytes, location: "body"}
+	if d.attachments("attachments", in.RawBody); d.refusal.status != 0 {
+		return nil, d.refusal.err()
+	}
+	attachments := d.task.Attachments
+	if string(attachments) == "null" {
+		attachments = nil
+	}
+	t, changed, err := s.swap(ctx, in.ID, func(t *task.Task) (task.Change, bool, error) {
+		change, ok := task.Attach(t, attachments, s.now())
 		if !ok {
-			return change, false, conflictWith(t, "the task is %s: only one that has ended can run again", t.LifecycleStatus)
+			return change, false, conflictWith(t, "the task is %s: it has ended, and nobody would see new attachments", t.LifecycleStatus)
 		}
 		return change, true, nil
 	})
+	if changed {
+		s.Updated(in.ID)
+		s.Wake()
+	}
+	return &taskOutput{Body: t}, err
 }
 
-// swap changes a task by compare-and-set, and gives it as it is then. decide says the change for the task as it was read, whether one
-// is needed at all, or why it cannot be.
-func (s *server) swap(ctx context.Context, id string, decide func(*task.Task) (task.Change, bool, error)) (*task.Task, error) {
+// swap changes a task by compare-and-set, and gives it as it is then, and whether it was changed. decide says the change for the task as it was
+// read, whether one is needed at all, or why it cannot be.
+func (s *server) swap(ctx context.Context, id string, decide func(*task.Task) (task.Change, bool, error)) (*task.Task, bool, error) {
 	for range maxSwaps {
 		t, err := s.read(ctx, id)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		change, needed, err := decide(t)
 		if err != nil || !needed {
-			return t, err
+			return t, false, err
 		}
 		applied, err := s.Tasks.Apply(ctx, []task.Change{change})
 		if err != nil {
-			return nil, s.failure(ctx, "to change a task", err)
+			return nil, false, s.failure(ctx, "to change a task", err)
 		}
 		if applied > 0 {
 			s.Wake()
-			return s.read(ctx, id)
+			t, err = s.read(ctx, id)
+			return t, true, err
 		}
 	}
-	return nil, unavailable("the task changed all the while; try again")
+	return nil, false, unavailable("the task changed all the while; try again")
 }

@@ -50,6 +50,8 @@ type Hooks struct {
 	Nodes func() // a node joined or left
 	Tasks func() // tasks or wishes were stored by another controller
 	Times func() // a task has got a time before which it does not run
+
+	Updated func(ids []string) // another controller has stored new attachments of these tasks; Tasks is called after it
 }
 
 // Retry is what a failure leads to.
@@ -127,6 +129,9 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 			left = append(left, k)
 		case events.NoticeSubmitted:
 			submitted = true
+			if len(s.Updated) > 0 {
+				i.hooks.Updated(s.Updated)
+			}
 		}
 	}
 	reports = task.Fold(reports)

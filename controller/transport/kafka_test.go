@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -126,7 +127,7 @@ func TestSettleAndControlNameTheirIncarnation(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := events.DecodeControl(bus.Records(events.TopicControl)[0].Value)
-	if err != nil || c.Term != 3 || c.Recipient != "n1" || c.Incarnation != "n1-1" || !slices.Equal(c.Commands, []events.Command{cancel}) {
+	if err != nil || c.Term != 3 || c.Recipient != "n1" || c.Incarnation != "n1-1" || !reflect.DeepEqual(c.Commands, []events.Command{cancel}) {
 		t.Errorf("%+v %v", c, err)
 	}
 }

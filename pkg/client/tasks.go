@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -159,6 +160,42 @@ func (c *Client) Tasks(ctx context.Context, q Query) iter.Seq2[task.Task, error]
 // otherwise is an [*Error] with status 409.
 func (c *Client) Cancel(ctx context.Context, id string) (task.Task, error) {
 	return c.setStatus(ctx, id, task.Cancelled)
+}
+
+// Pause asks that a task does not go on, and gives the task as it is then: Paused, or still on its node with Desired set until its handler
+// rests. One that has ended, or is to be cancelled, is an [*Error] with status 409.
+func (c *Client) Pause(ctx context.Context, id string) (task.Task, error) {
+	return c.setStatus(ctx, id, task.Paused)
+}
+
+// Resume lets a task go on, and undoes a pause or a cancel that is not yet carried out. One that has ended is an [*Error] with status 409.
+func (c *Client) Resume(ctx context.Context, id string) (task.Task, error) {
+	return c.setStatus(ctx, id, task.Running)
+}
+
+// Update replaces a task's attachments as a whole; nil is none. One that has ended is an [*Error] with status 409.
+func (c *Client) Update(ctx context.Context, id string, attachments any) (task.Task, error) {
+	if attachments == nil {
+		attachments = json.RawMessage("null")
+	}
+	var out task.Task
+	err := c.do(ctx, http.MethodPut, taskPath(id)+"/attachments", nil, attachments, &out)
+	return out, err
+}
+
+// Bulk asks one thing of all tasks that the filter selects, request after request, and sums up. After an error the sum is of what was done before.
+func (c *Client) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
+	var sum BulkResult
+	for {
+		var out BulkResult
+		if err := c.do(ctx, http.MethodPost, "/api/tasks/bulk", nil, b, &out); err != nil {
+			return sum, err
+		}
+		sum.Matched, sum.Changed, sum.Skipped = sum.Matched+out.Matched, sum.Changed+out.Changed, sum.Skipped+out.Skipped
+		if b.Next = out.Next; b.Next == "" {
+			return sum, nil
+		}
+	}
 }
 
 // Retry makes an ended task run again, as a new attempt. One that has not ended is an [*Error] with status 409.

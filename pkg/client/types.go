@@ -37,6 +37,31 @@ type BatchItem struct {
 	Error  string `json:"error,omitempty" doc:"Why it was not stored."`
 }
 
+// Bulk asks one thing of all tasks that a filter selects.
+type Bulk struct {
+	Action string     `json:"action" enum:"cancel,pause,resume,retry" doc:"What to do."`
+	Filter BulkFilter `json:"filter,omitzero" doc:"Which tasks: those that match all that is given."`
+	All    bool       `json:"all,omitempty" doc:"Allows a filter that selects every task."`
+	DryRun bool       `json:"dryRun,omitempty" doc:"Change nothing; say what would be."`
+	Next   string     `json:"next,omitempty" maxLength:"4096" doc:"The next of the answer before."`
+}
+
+// BulkFilter selects tasks. Empty fields do not filter.
+type BulkFilter struct {
+	LifecycleStatus []task.Status `json:"lifecycleStatus,omitempty" nullable:"false" maxItems:"7" doc:"Only these, without regard to case."`
+	ClassName       string        `json:"className,omitempty" maxLength:"256" doc:"Only this class."`
+	Executor        string        `json:"executor,omitempty" maxLength:"1024" doc:"Only tasks of this node."`
+	IDPrefix        string        `json:"idPrefix,omitempty" maxLength:"1024" doc:"Only ids that begin so."`
+}
+
+// BulkResult is what one request of a bulk did.
+type BulkResult struct {
+	Matched int    `json:"matched" doc:"Tasks that the filter selects, as far as this request went."`
+	Changed int    `json:"changed" doc:"Those to which it was done, or, in a dry run, would be."`
+	Skipped int    `json:"skipped" doc:"Those for which it makes no sense: they have ended, or are as asked for already."`
+	Next    string `json:"next,omitempty" doc:"Give it as next to go on; absent when all is done."`
+}
+
 // TaskPage is one page of a list of tasks.
 type TaskPage struct {
 	Items      []task.Task `json:"items" nullable:"false"`
