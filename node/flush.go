@@ -47,9 +47,7 @@ func (s *session) waitForReports(stop <-chan struct{}, failures int) bool {
 	if failures > 0 {
 		return s.pause(stop, backoff(failures-1))
 	}
-	s.mu.Lock()
-	at, ok := s.claims.due()
-	s.mu.Unlock()
+	at, ok := s.flushDue()
 	var due <-chan time.Time
 	if ok {
 		timer := s.clock.NewTimer(at - s.clock.Boot())
@@ -64,6 +62,16 @@ func (s *session) waitForReports(stop <-chan struct{}, failures int) bool {
 	case <-due:
 	}
 	return true
+}
+
+// flushDue is when something will have to be sent again, if there is such a time. A session that is over sends nothing.
+func (s *session) flushDue() (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != live {
+		return 0, false
+	}
+	return s.claims.due()
 }
 
 // flushRound sends one batch of the newest reports, and the notice, if the session trusts itself. It says whether there are more.

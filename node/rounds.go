@@ -71,11 +71,7 @@ func (r *Rounds) Flush(ctx context.Context) (more bool, err error) { return r.s.
 func (r *Rounds) FlushWanted() bool { return taken(r.s.wake) }
 
 // FlushDue is the boot time at which something will have to be sent again, if there is such a time.
-func (r *Rounds) FlushDue() (time.Duration, bool) {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return r.s.claims.due()
-}
+func (r *Rounds) FlushDue() (time.Duration, bool) { return r.s.flushDue() }
 
 // Unsent is how many reports wait to be sent.
 func (r *Rounds) Unsent() int {

@@ -79,6 +79,16 @@ func (s *Service) hear(st *events.Status) (room bool) {
 	return room
 }
 
+// ConfirmWanted says, once, that there may be something to confirm.
+func (s *Service) ConfirmWanted() bool {
+	select {
+	case <-s.beats.wake:
+		return true
+	default:
+		return false
+	}
+}
+
 // Confirm tells the nodes which heartbeats were taken in. What they are not told is lost: they send others.
 func (s *Service) Confirm(ctx context.Context) error {
 	b := s.beats

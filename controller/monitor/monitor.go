@@ -87,8 +87,8 @@ type Monitor struct {
 	room      func()
 	log       *slog.Logger
 
-	barriers map[fleet.Key]map[int]kafka.Range // what ingest must reach before a node's work is given away
-	resend   map[int]kafka.Range               // what it must reach before claims are sent again; nil = not asked for
+	barriers map[fleet.Key]*barrier // what ingest must reach before a node's work is given away
+	resend   *barrier               // what it must reach before claims are sent again; nil = not asked for
 	compared time.Duration
 	started  bool // compared holds
 	expired  time.Duration
@@ -99,7 +99,7 @@ type Monitor struct {
 // New makes a monitor. Room is called, without blocking, when there may be room or work for the dispatcher.
 func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock, room func(), log *slog.Logger) *Monitor {
 	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c, room: room, log: log,
-		barriers: make(map[fleet.Key]map[int]kafka.Range), expired: c.Boot()}
+		barriers: make(map[fleet.Key]*barrier), expired: c.Boot()}
 }
 
 // Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
@@ -138,8 +138,12 @@ func (m *Monitor) observe(ctx context.Context) error {
 	}
 	failure := m.await(ctx, lost)
 	for _, l := range lost {
-		ends, waits := m.barriers[l.Key]
-		if !waits || !m.progress.Reached(ends) {
+		b, waits := m.barriers[l.Key]
+		if !waits {
+			continue
+		}
+		if there, err := m.reached(ctx, b); err != nil || !there {
+			failure = errors.Join(failure, err)
 			continue
 		}
 		if err := m.giveAway(ctx, l); err != nil {
@@ -163,17 +167,17 @@ func (m *Monitor) await(ctx context.Context, lost []fleet.Lost) error {
 			fresh = append(fresh, l)
 		}
 	}
-	maps.DeleteFunc(m.barriers, func(k fleet.Key, _ map[int]kafka.Range) bool { return !still[k] })
+	maps.DeleteFunc(m.barriers, func(k fleet.Key, _ *barrier) bool { return !still[k] })
 	if len(fresh) == 0 {
 		return nil
 	}
 	m.fence(ctx, fresh)
-	ends, err := m.ends.StatusEnds(ctx)
+	b, err := m.barrier(ctx)
 	if err != nil {
 		return fmt.Errorf("give away the work of %d nodes: %w", len(fresh), err)
 	}
 	for _, l := range fresh {
-		m.barriers[l.Key] = ends
+		m.barriers[l.Key] = b
 	}
 	return nil
 }
@@ -311,14 +315,14 @@ func (m *Monitor) again(ctx context.Context) error {
 		return nil
 	}
 	if m.resend == nil {
-		ends, err := m.ends.StatusEnds(ctx)
+		b, err := m.barrier(ctx)
 		if err != nil {
 			return fmt.Errorf("send %d claims again: %w", len(due), err)
 		}
-		m.resend = ends
+		m.resend = b
 	}
-	if !m.progress.Reached(m.resend) {
-		return nil
+	if there, err := m.reached(ctx, m.resend); err != nil || !there {
+		return err
 	}
 	m.resend = nil
 	due = m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch) // some may have been reported meanwhile
