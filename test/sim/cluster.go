@@ -20,6 +20,7 @@ type settings struct {
 
 	heartbeat, lostAfter, stopMargin time.Duration
 	lease, resendAfter, interval     time.Duration
+	watch                            time.Duration // MONITOR_SKALD_INTERVAL
 
 	faults time.Duration // how long faults happen
 	rest   time.Duration // how long everything may take to end after them

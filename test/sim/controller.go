@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/skalds-go/skalds/controller/agenda"
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/ingest"
@@ -18,6 +20,7 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // controller is one controller process: the rounds that package controller composes, called by threads. Its loops do what those do, without
@@ -30,6 +33,7 @@ type controller struct {
 	work     dispatcher.Wake
 	nodes    dispatcher.Wake
 	wishes   dispatcher.Wake
+	times    dispatcher.Wake
 	notice   dispatcher.Wake
 	session  *leadership // nil while it follows
 	stopping bool
@@ -40,7 +44,7 @@ type controller struct {
 func (cl *cluster) startController(name string) *controller {
 	cl.started++
 	c := &controller{cluster: cl, process: cl.world.process(name, cl.speed()), id: fmt.Sprintf("%s.%d-------", name, cl.started)[:8],
-		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), notice: dispatcher.NewWake()}
+		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(), notice: dispatcher.NewWake()}
 	reg := prometheus.NewRegistry()
 	c.dispatch, c.ingest = dispatcher.NewMetrics(reg), ingest.NewMetrics(reg)
 	c.leader = leader.New(leader.Config{ID: c.id, Address: name, Mode: "DISPATCHER", Lease: cl.cfg.lease}, c.store(roleLeader), c.process.clock)
@@ -55,10 +59,11 @@ func (c *controller) store(as role) *seamStore {
 }
 func (c *controller) bus() *seamBus { return &seamBus{broker: c.broker, process: c.process} }
 func (c *controller) registry() *seamRegistry {
-	return &seamRegistry{redis: c.redis, process: c.process}
+	return &seamRegistry{Registry: c.redis.mem, redis: c.redis, process: c.process}
 }
 
-// lead takes part in the election until the process stops.
+// lead takes part in the election until the process stops. A leadership whose lease is over acts no more, but goes on listening until this
+// process leads anew, or a higher term is seen.
 func (c *controller) lead() {
 	w := c.world
 	var present *leader.Lease
@@ -70,16 +75,21 @@ func (c *controller) lead() {
 			w.note(c.process.name, " leader round: %v", err)
 		}
 		if lease != present {
-			c.endSession()
 			present = lease
-			if lease != nil {
-				c.session = newLeadership(c, lease)
-				c.session.spawn("begin", c.session.begin)
-			}
+			c.session.stopActing()
+		}
+		doc, _ := c.leader.Present()
+		if l := c.session; l != nil && (doc.Term > l.lease.Term() || lease != nil && lease != l.lease) {
+			l.stop()
+			c.session = nil
+		}
+		if lease != nil && c.session == nil {
+			c.session = newLeadership(c, lease)
+			c.session.act("begin", c.session.begin)
 		}
 		w.rest(c.cfg.lease/4, func() bool { return c.stopping })
 	}
-	c.endSession()
+	c.session.stop()
 	ctx, cancel := context.WithTimeout(background, c.cfg.lease)
 	defer cancel()
 	if err := c.leader.Release(ctx); err != nil {
@@ -89,23 +99,40 @@ func (c *controller) lead() {
 	w.kill(c.process)
 }
 
-func (c *controller) endSession() {
-	if l := c.session; l != nil {
-		l.cancel()
-		c.world.park(never, func() bool { return l.threads == 0 })
-		c.session = nil
-		c.world.note(c.process.name, "does not lead any more")
+// stopActing returns when the leadership, if there is one, acts no more.
+func (l *leadership) stopActing() {
+	if l == nil || l.acting.Err() != nil {
+		return
 	}
+	l.leading = false
+	l.endActing()
+	l.world.park(never, func() bool { return l.actors == 0 })
+	l.world.note(l.process.name, "acts no more as leader of term %d", l.lease.Term())
+}
+
+// stop returns when all of it has ended.
+func (l *leadership) stop() {
+	if l == nil {
+		return
+	}
+	l.stopActing()
+	l.endAll()
+	l.world.park(never, func() bool { return l.listeners == 0 })
 }
 
 // wake is what the API of this controller calls when tasks or wishes were stored.
 func (c *controller) wake() {
 	if c.session != nil && c.session.leading {
-		c.work.Signal()
-		c.wishes.Signal()
+		c.stored()
 		return
 	}
 	c.notice.Signal()
+}
+
+func (c *controller) stored() {
+	c.work.Signal()
+	c.wishes.Signal()
+	c.times.Signal()
 }
 
 // notices tells the leader of them.
@@ -138,14 +165,18 @@ func taken(w dispatcher.Wake) bool {
 type leadership struct {
 	*controller
 	lease      *leader.Lease
-	ctx        context.Context
-	cancel     context.CancelFunc
-	threads    int
+	listening  context.Context
+	acting     context.Context
+	endAll     context.CancelFunc
+	endActing  context.CancelFunc
+	listeners  int // threads
+	actors     int
 	fleet      *fleet.Fleet
 	dispatcher *dispatcher.Dispatcher
 	transport  *lineTransport
 	service    *ingest.Service
 	monitor    *monitor.Monitor
+	agenda     *agenda.Agenda
 	leading    bool
 	batches    []batch
 }
@@ -159,7 +190,8 @@ type batch struct {
 
 func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	l := &leadership{controller: c, lease: lease}
-	l.ctx, l.cancel = context.WithCancel(background)
+	l.listening, l.endAll = context.WithCancel(background)
+	l.acting, l.endActing = context.WithCancel(l.listening)
 	after := c.cfg.lostAfter + c.cfg.lostAfter/10
 	if c.guards.noDrift {
 		after = c.cfg.lostAfter
@@ -168,8 +200,8 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now)}
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64()}, c.store(roleDispatcher), l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
-	in := ingest.New(c.store(roleIngest), l.fleet, noQuarantine{}, c.process.clock, ingest.Hooks{
-		Room: c.work.Signal, Nodes: c.nodes.Signal, Tasks: func() { c.work.Signal(); c.wishes.Signal() },
+	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, noQuarantine{}, c.process.clock, ingest.Hooks{
+		Room: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal,
 	}, c.ingest, quiet)
 	l.service = ingest.NewService(in, l.transport, lease.Term(), c.bus(), func(p int, from kafka.Position) ingest.Reader {
 		return c.bus().Reader(events.TopicStatus, p, from)
@@ -182,10 +214,14 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	if c.guards.noResend {
 		resend = never
 	}
-	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour},
+	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour, Policy: policy},
 		c.store(roleMonitor), c.registry(), l.fleet, l.transport, ends{c.bus()}, progress, lease, c.process.clock, c.work.Signal, quiet)
+	l.agenda = agenda.New(c.store(roleAgenda), lease, c.process.clock, 10*time.Second, c.work.Signal, quiet)
 	return l
 }
+
+// policy has failed tasks tried again soon, so that all of them end in the time of a simulation.
+var policy = task.Policy{MaxAttempts: 3, MaxCrashes: 3, Backoff: task.Backoff{BaseMs: 500, Factor: 2, MaxMs: 5000}}
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -210,18 +246,23 @@ func (e ends) StatusEnds(ctx context.Context) (map[int]kafka.Range, error) {
 	return e.bus.Offsets(ctx, events.TopicStatus, all)
 }
 
-// spawn starts a thread that the leadership's end waits for.
-func (l *leadership) spawn(name string, run func()) {
-	l.threads++
+// act starts a thread that ends with the acting, listen one that goes on after it.
+func (l *leadership) act(name string, run func()) { l.spawn(name, &l.actors, run) }
+
+func (l *leadership) listen(name string, run func()) { l.spawn(name, &l.listeners, run) }
+
+func (l *leadership) spawn(name string, count *int, run func()) {
+	*count++
 	l.process.spawn(name, func() {
 		run()
-		l.threads--
+		*count--
 	})
 }
 
-func (l *leadership) over() bool { return l.ctx.Err() != nil }
+func (l *leadership) over() bool { return l.acting.Err() != nil }
+func (l *leadership) deaf() bool { return l.listening.Err() != nil }
 
-// rest waits by the process's clock. It reports false if the leadership ended.
+// rest waits by the process's clock. It reports false if the acting ended.
 func (l *leadership) rest(d time.Duration) bool {
 	l.world.rest(d, l.over)
 	return !l.over()
@@ -229,7 +270,7 @@ func (l *leadership) rest(d time.Duration) bool {
 
 func (l *leadership) try(what string, f func(context.Context) error) bool {
 	for !l.over() {
-		err := f(l.ctx)
+		err := f(l.acting)
 		if err == nil {
 			return true
 		}
@@ -247,15 +288,17 @@ func (l *leadership) begin() {
 	}
 	starts := l.service.Starts()
 	for p := range len(starts) {
-		l.spawn("read status", func() { l.read(p, starts[p]) })
+		l.listen("read status", func() { l.read(p, starts[p]) })
 	}
-	l.spawn("ingest", l.takeIn)
+	l.listen("ingest", l.takeIn)
+	l.listen("confirm", l.confirm)
 	if !l.try("prime", l.monitor.Prime) {
 		return
 	}
 	l.world.note(l.process.name, "begins to work as leader of term %d", l.lease.Term())
-	l.spawn("monitor", l.watch)
-	l.spawn("dispatcher", l.place)
+	l.act("monitor", l.watch)
+	l.act("dispatcher", l.place)
+	l.act("agenda", l.keepTimes)
 	l.leading = true
 }
 
@@ -264,23 +307,59 @@ func (l *leadership) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for p := range n {
-		if err := l.transport.announce(ctx, l.lease.Term(), p); err != nil {
-			return err
-		}
+	every := make([]int, n)
+	for p := range every {
+		every[p] = p
 	}
-	return nil
+	return errors.Join(l.transport.Tell(ctx, l.lease.Term(), every)...)
 }
 
 func (l *leadership) read(p int, from kafka.Position) {
 	r := l.bus().Reader(events.TopicStatus, p, from)
 	for {
-		records, err := r.Next(l.ctx)
+		records, err := r.Next(l.listening)
 		if err != nil {
 			return
 		}
+		l.service.Hear(records)
 		l.batches = append(l.batches, batch{p, records, r.Position()})
-		l.world.park(never, func() bool { return l.over() || len(l.batches) == 0 })
+		handed := func() bool { return l.deaf() || len(l.batches) == 0 }
+		if l.world.rest(250*time.Millisecond, handed); !handed() {
+			l.ahead(p, r.Position(), handed)
+		}
+	}
+}
+
+// ahead looks for heartbeats behind what ingest is too busy to take, until it has been handed over.
+func (l *leadership) ahead(p int, from kafka.Position, handed func() bool) {
+	ctx, stop := context.WithCancel(l.listening)
+	over := false
+	l.listen("ahead", func() {
+		defer func() { over = true }()
+		r := l.bus().Reader(events.TopicStatus, p, from)
+		for {
+			records, err := r.Next(ctx)
+			if err != nil {
+				return
+			}
+			l.service.Hear(records)
+		}
+	})
+	l.world.park(never, handed)
+	stop()
+	l.world.park(never, func() bool { return over })
+}
+
+// confirm is the loop that confirms heartbeats which came over the bus.
+func (l *leadership) confirm() {
+	for !l.deaf() {
+		l.world.park(never, func() bool { return l.deaf() || l.service.ConfirmWanted() })
+		if l.deaf() {
+			return
+		}
+		if err := l.service.Confirm(l.listening); err != nil {
+			l.world.note(l.process.name, " confirm: %v", err)
+		}
 	}
 }
 
@@ -288,10 +367,10 @@ func (l *leadership) read(p int, from kafka.Position) {
 func (l *leadership) takeIn() {
 	w, c := l.world, l.process.clock
 	settleAt, saveAt := never, never
-	for !l.over() {
-		w.park(min(settleAt, saveAt), func() bool { return l.over() || len(l.batches) > 0 })
+	for !l.deaf() {
+		w.park(min(settleAt, saveAt), func() bool { return l.deaf() || len(l.batches) > 0 })
 		switch {
-		case l.over():
+		case l.deaf():
 		case len(l.batches) > 0:
 			if !l.take() {
 				break
@@ -300,15 +379,15 @@ func (l *leadership) takeIn() {
 			saveAt = min(saveAt, c.at(c.Boot()+time.Second))
 		case w.now >= settleAt:
 			settleAt = never
-			if err := l.service.Settle(l.ctx); err != nil {
+			if err := l.service.Settle(l.listening); err != nil {
 				w.note(l.process.name, " settle: %v", err)
 			}
 		case w.now >= saveAt:
 			saveAt = never
-			l.service.Save(l.ctx)
+			l.service.Save(l.listening)
 		}
 	}
-	l.service.Save(context.WithoutCancel(l.ctx))
+	l.service.Save(context.WithoutCancel(l.listening))
 }
 
 func (l *leadership) take() bool {
@@ -320,12 +399,12 @@ func (l *leadership) take() bool {
 	}
 	l.batches = nil
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := l.service.Round(l.ctx, records, after)
+		err := l.service.Round(l.listening, records, after)
 		if err == nil {
 			return true
 		}
 		l.world.note(l.process.name, " ingest: %v", err)
-		if !l.rest(pause) {
+		if l.world.rest(pause, l.deaf); l.deaf() {
 			return false
 		}
 	}
@@ -346,17 +425,17 @@ func (l *leadership) watch() {
 			return
 		}
 		if wished {
-			if err := l.monitor.Wishes(l.ctx); err != nil {
+			if err := l.monitor.Wishes(l.acting); err != nil {
 				w.note(l.process.name, " wishes: %v", err)
 			}
 			l.rest(10 * time.Millisecond)
 			continue
 		}
-		soon, err := l.monitor.Round(l.ctx)
+		soon, err := l.monitor.Round(l.acting)
 		if err != nil {
 			w.note(l.process.name, " monitor: %v", err)
 		}
-		wait := l.cfg.heartbeat
+		wait := l.cfg.watch
 		if soon {
 			wait = 20 * time.Millisecond
 		}
@@ -372,7 +451,7 @@ func (l *leadership) place() {
 		w.park(next, func() bool { return l.over() || taken(l.work) })
 		look := w.now >= next
 		for more := true; more && !l.over(); {
-			out, err := l.dispatcher.Round(l.ctx, look)
+			out, err := l.dispatcher.Round(l.acting, look)
 			look = false
 			more = out.More && err == nil && out.Failed == 0
 			if err == nil && out.Failed == 0 {
@@ -387,6 +466,28 @@ func (l *leadership) place() {
 			l.work.Signal()
 		}
 		next = c.at(c.Boot() + l.cfg.interval)
+	}
+}
+
+// keepTimes is the agenda's loop.
+func (l *leadership) keepTimes() {
+	w, c := l.world, l.process.clock
+	next := w.now
+	for !l.over() {
+		w.park(next, func() bool { return l.over() || taken(l.times) })
+		if l.over() {
+			return
+		}
+		at, err := l.agenda.Round(l.acting)
+		wait := 5 * time.Second
+		switch {
+		case err != nil:
+			w.note(l.process.name, " agenda: %v", err)
+			wait = 500 * time.Millisecond
+		case at > 0:
+			wait = min(wait, max(time.UnixMilli(at).Sub(c.Now()), 10*time.Millisecond))
+		}
+		next = c.at(c.Boot() + wait)
 	}
 }
 
@@ -435,19 +536,34 @@ func (t *lineTransport) Control(ctx context.Context, term int64, list []transpor
 	return err
 }
 
-func (t *lineTransport) announce(ctx context.Context, term int64, partition int) error {
-	return transport.NewKafka(onlyPartition{t.c.bus(), partition}, t.c.id, events.DefaultMaxBytes, t.c.process.clock.Now).Announce(ctx, term, 1)
+// Fence tells nodes to stop.
+func (t *lineTransport) Fence(ctx context.Context, term int64, list []fleet.Target) (err error) {
+	for i := range list {
+		t.c.world.note(t.c.process.name, "fences %s", list[i].Incarnation)
+		if e := t.to.Fence(ctx, term, list[i:i+1]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
 }
 
-// onlyPartition publishes to one partition whatever is asked for.
-type onlyPartition struct {
-	bus *seamBus
-	n   int
+// Confirm confirms heartbeats.
+func (t *lineTransport) Confirm(ctx context.Context, term int64, list []transport.Confirmation) (err error) {
+	for i := range list {
+		if e := t.to.Confirm(ctx, term, list[i:i+1]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
 }
 
-// Publish implements [transport.Publisher].
-func (o onlyPartition) Publish(ctx context.Context, topic string, _ int, records []kafka.Record) error {
-	return o.bus.Publish(ctx, topic, o.n, records)
+// Tell announces the term.
+func (t *lineTransport) Tell(ctx context.Context, term int64, partitions []int) []error {
+	errs := make([]error, len(partitions))
+	for i := range partitions {
+		errs[i] = t.to.Tell(ctx, term, partitions[i:i+1])[0]
+	}
+	return errs
 }
 
 var (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/skalds-go/skalds/events"
@@ -12,20 +13,31 @@ import (
 type fate struct {
 	*cluster
 	process *process
-	kinds   []func()
+	kinds   []func(*fate)
 	mending []func() // what ends the faults that last
+	over    bool
 }
 
-func (cl *cluster) startFate() {
+// faults are the kinds of fault by name, those that happen more often more than once.
+var faults = []struct {
+	name string
+	do   func(*fate)
+}{
+	{"crash-node", (*fate).crashNode}, {"crash-node", (*fate).crashNode}, {"crash-controller", (*fate).crashController},
+	{"freeze-node", (*fate).freezeNode}, {"freeze-controller", (*fate).freezeController},
+	{"stop-node", (*fate).stopNode}, {"stop-controller", (*fate).stopController},
+	{"cut", (*fate).cut}, {"cut", (*fate).cut}, {"lossy", (*fate).lossy}, {"slow", (*fate).slow}, {"hush", (*fate).hush},
+	{"down", (*fate).down}, {"minority", (*fate).minority}, {"registry", (*fate).registry}, {"topics", (*fate).topics},
+	{"stall", (*fate).stall}, {"double", (*fate).double},
+}
+
+// startFate begins the faults; only, if it is not empty, says which kinds.
+func (cl *cluster) startFate(only []string) {
 	f := &fate{cluster: cl, process: cl.world.process("fate", million)}
-	all := []func(){
-		f.crashNode, f.crashNode, f.crashController, f.freezeNode, f.freezeController, f.stopNode, f.stopController,
-		f.cut, f.cut, f.lossy, f.slow, f.down, f.minority, f.registry, f.topics, f.stall, f.double, f.hush,
-	}
 	for len(f.kinds) < 2 {
-		for _, k := range all {
-			if cl.world.chance(350) {
-				f.kinds = append(f.kinds, k)
+		for _, kind := range faults {
+			if len(only) > 0 && slices.Contains(only, kind.name) || len(only) == 0 && cl.world.chance(350) {
+				f.kinds = append(f.kinds, kind.do)
 			}
 		}
 	}
@@ -34,15 +46,16 @@ func (cl *cluster) startFate() {
 
 func (f *fate) run() {
 	w := f.world
-	pace := f.world.between(300*time.Millisecond, 5*time.Second)
+	pace := f.world.between(200*time.Millisecond, 3*time.Second)
 	for {
 		w.park(w.now+w.between(0, 2*pace), nil)
 		if w.now >= f.cfg.faults {
 			break
 		}
-		f.kinds[w.rng.IntN(len(f.kinds))]()
+		f.kinds[w.rng.IntN(len(f.kinds))](f)
 	}
 	w.note("fate", "the faults are over")
+	f.over = true
 	for _, mend := range f.mending {
 		mend()
 	}
@@ -64,12 +77,22 @@ func (f *fate) run() {
 	}
 }
 
-// soon has something happen to a process at one of its next turns.
-func (f *fate) soon(p *process, what func()) {
-	if p.fate.turns == 0 {
-		p.fate = countdown{1 + f.world.rng.IntN(60), what}
+// soon has something happen to a process at one of its next turns, or in the middle of what one of its loops does.
+func (f *fate) soon(p *process, what func(), loops ...string) {
+	if p.fate.turns > 0 {
+		return
+	}
+	p.fate = countdown{turns: 1 + f.world.rng.IntN(60), what: what}
+	if f.world.chance(600) {
+		p.fate.thread, p.fate.turns = loops[f.world.rng.IntN(len(loops))], 1+f.world.rng.IntN(8)
 	}
 }
+
+// The loops of which a fault may hit the middle.
+var (
+	nodeLoops       = []string{"beat", "flush", "flush", "assigns", "handler", "main"}
+	controllerLoops = []string{"dispatcher", "dispatcher", "dispatcher", "monitor", "monitor", "ingest", "lead"}
+)
 
 // lasting has a fault end after a time, or when all faults end.
 func (f *fate) lasting(d time.Duration, end func()) {
@@ -124,7 +147,7 @@ func (f *fate) crashNode() {
 		f.world.note(n.id, "CRASHES")
 		f.world.kill(n.process)
 		f.world.after(f.world.between(0, 14*time.Second), func() { f.reviveWorker(i) })
-	})
+	}, nodeLoops...)
 }
 
 // reviveWorker starts a worker again, under the same id or, now and then, another one.
@@ -147,7 +170,7 @@ func (f *fate) crashController() {
 		f.world.note(c.process.name, "CRASHES")
 		f.world.kill(c.process)
 		f.world.after(f.world.between(0, 8*time.Second), func() { f.reviveController(i) })
-	})
+	}, controllerLoops...)
 }
 
 func (f *fate) reviveController(i int) {
@@ -156,7 +179,7 @@ func (f *fate) reviveController(i int) {
 	}
 }
 
-func (f *fate) freeze(p *process, d time.Duration) {
+func (f *fate) freeze(p *process, d time.Duration, loops ...string) {
 	if p.dead || p.frozen {
 		return
 	}
@@ -169,12 +192,12 @@ func (f *fate) freeze(p *process, d time.Duration) {
 				f.world.thaw(p)
 			}
 		})
-	})
+	}, loops...)
 }
 
 func (f *fate) freezeNode() {
 	_, n := f.anyWorker()
-	f.freeze(n.process, f.duration())
+	f.freeze(n.process, f.duration(), nodeLoops...)
 }
 
 // freezeController is aimed at the leader, most of the time for about as long as another one needs to take over.
@@ -189,7 +212,7 @@ func (f *fate) freezeController() {
 	if f.world.chance(250) {
 		d = f.duration()
 	}
-	f.freeze(c.process, d)
+	f.freeze(c.process, d, controllerLoops...)
 }
 
 func (f *fate) stopNode() {
@@ -201,7 +224,7 @@ func (f *fate) stopNode() {
 		f.world.note(n.id, "is told to stop")
 		n.stopping = true
 		f.world.after(f.world.between(5*time.Second, 10*time.Second), func() { f.reviveWorker(i) })
-	})
+	}, nodeLoops...)
 }
 
 func (f *fate) stopController() {
@@ -213,7 +236,7 @@ func (f *fate) stopController() {
 		f.world.note(c.process.name, "is told to stop")
 		c.stopping = true
 		f.world.after(f.world.between(time.Second, 8*time.Second), func() { f.reviveController(i) })
-	})
+	}, controllerLoops...)
 }
 
 // cut breaks the way from a process to one service, or to all of them.
@@ -244,7 +267,11 @@ func (f *fate) hush() {
 	p := n.process
 	f.world.note("fate", "the registry's answers to %s are late, and then stay away", p.name)
 	p.links[registryService] = link{slow: 900 * time.Millisecond}
-	f.world.after(f.world.between(time.Second, 4*time.Second), func() { p.links[registryService] = link{cut: true} })
+	f.world.after(f.world.between(time.Second, 4*time.Second), func() {
+		if !f.over {
+			p.links[registryService] = link{cut: true}
+		}
+	})
 	f.lasting(f.world.between(9*time.Second, 16*time.Second), func() { p.links[registryService] = link{} })
 }
 

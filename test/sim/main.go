@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ type command struct {
 
 func parse(args []string) (command, error) {
 	var c command
-	without := ""
+	without, only := "", ""
 	f := flag.NewFlagSet("sim", flag.ContinueOnError)
 	f.Uint64Var(&c.from, "from", 1, "first `seed`")
 	f.Uint64Var(&c.seeds, "seeds", 1000, "how many")
@@ -41,9 +42,18 @@ func parse(args []string) (command, error) {
 	f.BoolVar(&c.calm, "calm", false, "no faults")
 	f.BoolVar(&c.show, "show", false, "print the timeline of every seed, not only of those that fail")
 	f.BoolVar(&c.detail, "detail", false, "in timelines, print calls that failed, too")
+	f.StringVar(&only, "only", "", "`kinds` of fault, separated by commas; empty = as the seed says: "+strings.Join(faultNames(), ", "))
 	f.StringVar(&without, "without", "", "take a `guard` out: "+strings.Join(guardNames(), ", "))
 	if err := f.Parse(args); err != nil {
 		return command{}, err
+	}
+	if only != "" {
+		c.only = strings.Split(only, ",")
+		for _, kind := range c.only {
+			if !slices.Contains(faultNames(), kind) {
+				return command{}, fmt.Errorf("-only %q: of %s", kind, strings.Join(faultNames(), ", "))
+			}
+		}
 	}
 	if without != "" {
 		set, ok := guardSwitches[without]
@@ -53,6 +63,16 @@ func parse(args []string) (command, error) {
 		set(&c.guards)
 	}
 	return c, nil
+}
+
+func faultNames() []string {
+	var names []string
+	for _, kind := range faults {
+		if !slices.Contains(names, kind.name) {
+			names = append(names, kind.name)
+		}
+	}
+	return names
 }
 
 func main() {

@@ -76,10 +76,10 @@ func (n *worker) newSession() *session {
 		Kafka:          config.Kafka{Host: "127.0.0.1", Port: 9092, TopicPartitions: n.cfg.partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
 		Redis:          config.Redis{Host: "127.0.0.1", Port: 6379},
 		Liveness:       config.Liveness{HeartbeatInterval: n.cfg.heartbeat, LostAfter: n.cfg.lostAfter, StopMargin: n.cfg.stopMargin},
-		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second,
+		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: 10 * time.Second,
 	}}
 	real, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
-		node.WithRegistry(&seamRegistry{redis: n.redis, process: n.process}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
+		node.WithRegistry(&seamRegistry{Registry: n.redis.mem, redis: n.redis, process: n.process}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
 	if err != nil {
 		panic(err) // the configuration above is valid
 	}
@@ -133,7 +133,7 @@ func (s *session) live() (again bool) {
 		}
 	}
 	s.loop("assigns", func() { s.read(s.rounds.Assigns(), s.assigned) })
-	s.loop("controls", func() { s.read(s.rounds.Controls(), s.rounds.ControlRound) })
+	s.loop("controls", func() { s.read(s.rounds.Controls(), s.ordered) })
 	since := s.process.clock.Boot()
 	for {
 		sent := s.process.clock.Boot()
@@ -235,6 +235,28 @@ func (s *session) assigned(records []kafka.Record) {
 		}
 	}
 	s.rounds.AssignRound(records)
+}
+
+// ordered gives the session records of task.control.
+func (s *session) ordered(records []kafka.Record) {
+	for i := range records {
+		c, err := events.DecodeControl(records[i].Value)
+		if err != nil {
+			panic(err)
+		}
+		if c.Incarnation == s.incarnation {
+			s.term = max(s.term, c.Term)
+		}
+		if s.node.guards.noTerm {
+			c.Term = 1 << 40
+			values, err := events.EncodeControl(c, events.DefaultMaxBytes)
+			if err != nil {
+				panic(err)
+			}
+			records[i].Value = values[0].Value
+		}
+	}
+	s.rounds.ControlRound(records)
 }
 
 func (s *session) beat() {

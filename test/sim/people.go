@@ -49,7 +49,7 @@ func (p *people) submit() {
 			p.create(page)
 		}
 		p.wake()
-		w.park(w.now+w.between(0, p.cfg.faults/8), nil)
+		w.park(w.now+w.between(0, p.cfg.faults/6), nil)
 	}
 }
 
@@ -74,10 +74,10 @@ func (p *people) create(page []task.Task) {
 func (p *people) task(i int) task.Task {
 	w := p.world
 	ms := w.rng.IntN(400)
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(8) {
 	case 0, 1, 2:
 		ms = w.rng.IntN(4000)
-	case 3:
+	case 3, 4:
 		ms = w.rng.IntN(p.cfg.longest)
 	}
 	now := epoch + w.now.Milliseconds()

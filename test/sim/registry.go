@@ -49,7 +49,9 @@ func (r *redis) restart(with []registry.Node) {
 }
 
 // seamRegistry is Redis as one process sees it.
+// A method of the registry that is not here yet goes to the memory registry as it is: no turn, no fault.
 type seamRegistry struct {
+	registry.Registry
 	*redis
 	process *process
 }

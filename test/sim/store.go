@@ -50,6 +50,7 @@ const (
 	roleDispatcher role = "dispatcher"
 	roleMonitor    role = "monitor"
 	roleIngest     role = "ingest"
+	roleAgenda     role = "agenda"
 	rolePeople     role = "people"
 )
 

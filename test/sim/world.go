@@ -44,10 +44,11 @@ type process struct {
 	onDeath func()
 }
 
-// countdown lets something happen to a process at one of its next turns.
+// countdown lets something happen to a process at one of its next turns, or at one of those of its threads of one name.
 type countdown struct {
-	turns int // 0 = nothing is to happen
-	what  func()
+	turns  int // 0 = nothing is to happen
+	thread string
+	what   func()
 }
 
 // thread is a flow of control.
@@ -227,9 +228,19 @@ func (w *world) advance(to time.Duration) {
 	time.Sleep(to - w.now) // of the bubble: contexts end in it
 	synctest.Wait()
 	w.now = to
+	for _, p := range w.all { // a timer of Go's may have ended a context
+		for _, t := range p.threads {
+			w.signal(t)
+		}
+	}
 }
 
+var dbg func(*world, *thread)
+
 func (w *world) turn(t *thread) {
+	if dbg != nil {
+		dbg(w, t)
+	}
 	p := t.process
 	w.turns++
 	w.current = t
@@ -240,13 +251,14 @@ func (w *world) turn(t *thread) {
 	for _, o := range p.threads {
 		w.signal(o)
 	}
-	if p.fate.turns > 0 {
+	if p.fate.turns > 0 && (p.fate.thread == "" || p.fate.thread == t.name) {
 		if p.fate.turns--; p.fate.turns == 0 {
 			p.fate.what()
 		}
 	}
 }
 
+// end takes a thread off its process.
 func (w *world) end(t *thread) {
 	t.ended = true
 	p := t.process
