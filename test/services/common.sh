@@ -23,6 +23,9 @@ pid() { cat "$dir/pid" 2>/dev/null; }
 
 alive() { local p; p=$(pid) && [[ -n $p && -r /proc/$p/cmdline ]] && ours "$p" 2>/dev/null; }
 
+# gone PID: it has ended and given back its ports. An ending process loses its command line before its sockets.
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
+
 cmdline_has() { tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "$2"; }
 
 # listening PORT: something accepts connections there.
@@ -119,9 +122,9 @@ halt() {
   for signal in "$1" KILL; do
     alive || break
     kill "-$signal" "$p" 2>/dev/null || true
-    for _ in {1..400}; do alive || break; sleep 0.05; done
+    for _ in {1..400}; do gone "$p" && break; sleep 0.05; done
   done
-  ! alive || fail "pid $p outlived SIGKILL"
+  [[ -z $p ]] || gone "$p" || ! alive || fail "pid $p outlived SIGKILL"
   rm -f "$dir/pid"
 }
 
