@@ -26,6 +26,7 @@ func TestChaosCases(t *testing.T) {
 		{"C16 the leader is cut off from the store alone", c16},
 		{"C25 a node is frozen for seven leases and thawed", c25},
 		{"C26 a node is cut off from everything", c26},
+		{"C27 a node is cut off from one service after the other", c27},
 		{"C34 the broker restarts", c34},
 		{"C43 Redis is stopped again and again", c43},
 		{"C44 Redis is killed and forgets all", c44},
@@ -243,6 +244,35 @@ func c26(w *world, prefix string) {
 	w.T.Logf("%d runs were stopped, the last one %s after the cut", stopped, late)
 }
 
+func c27(w *world, prefix string) {
+	victim := w.nodes()[0]
+	w.submit(30, prefix, slow, 8000)
+	n := w.assigned(prefix, victim, task.Running)
+	for _, service := range []string{toRedis, toKafka} {
+		victim.links[service].Cut()
+		w.hold(rules.LostAfter + rules.LostAfter/2)
+		victim.links[service].Restore()
+	}
+	w.hold(time.Second) // until it is confirmed again
+	for _, link := range victim.links {
+		link.Cut()
+	}
+	w.hold(rules.LostAfter / 4)
+	victim.restore()
+	w.once(prefix)
+	w.T.Logf("%d runs went on", n)
+}
+
+// once waits for the end of all tasks of a prefix, and checks that each was assigned once.
+func (w *world) once(prefix string) {
+	w.T.Helper()
+	for id, t := range w.check(recoverLimit, prefix) {
+		if t.Attempt != 1 {
+			w.T.Errorf("task %s ran again, as attempt %d on %s: %+v", id, t.Attempt, t.Executor, t.Attempts)
+		}
+	}
+}
+
 // resumes submits tasks and says how long it took until they had ended.
 func (w *world) resumes(what, prefix string) {
 	w.T.Helper()
@@ -279,15 +309,16 @@ func c34(w *world, prefix string) {
 }
 
 func c43(w *world, prefix string) {
-	for i := range times(3, 3) {
+	for i := range 3 {
 		part := fmt.Sprintf("%s-%d", prefix, i)
-		w.submit(30, part, quick, 100)
+		lasts := time.Duration(times(3, 10)) * time.Second // longer than nodes trust themselves without any confirmation
+		w.submit(30, part, slow, int(lasts/time.Millisecond))
 		w.Redis.Stop(w.T)
-		w.hold(time.Duration(times(3, 10)) * time.Second) // longer than nodes trust themselves
+		w.hold(lasts)
 		w.Redis.Start(w.T)
 		w.resumes("Redis is back", part+"-back")
 	}
-	w.check(recoverLimit, prefix)
+	w.once(prefix)
 }
 
 func c44(w *world, prefix string) {
