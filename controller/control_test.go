@@ -1,0 +1,390 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// wish stores what a person asks of a task, as the API does, and tells the leader. It reports false if it cannot be asked any more.
+func (s *system) wish(id string, wish func(*task.Task, int64) (task.Change, bool)) bool {
+	s.t.Helper()
+	for {
+		t := s.get(id)
+		c, ok := wish(&t, s.clock.Now().UnixMilli())
+		if !ok {
+			return false
+		}
+		n, err := s.store.Apply(s.t.Context(), []task.Change{c})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if n == 1 {
+			s.notice()
+			return true
+		}
+	}
+}
+
+// updated tells the leader of new attachments, as a controller that does not lead does.
+func (s *system) updated(id string) {
+	s.t.Helper()
+	values, err := events.EncodeStatus(events.Status{Notice: events.NoticeSubmitted, Updated: []string{id}}, events.DefaultMaxBytes)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.bus.Publish(s.t.Context(), events.TopicStatus, 0, []kafka.Record{{Key: values[0].Key, Value: values[0].Value}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *system) status(id string, want task.Status) func() bool {
+	return func() bool { return s.get(id).LifecycleStatus == want }
+}
+
+// causes are why handlers' contexts ended, by task id.
+type causes struct {
+	mu sync.Mutex
+	by map[string][]error
+}
+
+func (c *causes) note(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil {
+		c.by = make(map[string][]error)
+	}
+	id := node.TaskFrom(ctx).ID
+	c.by[id] = append(c.by[id], context.Cause(ctx))
+	return context.Cause(ctx)
+}
+
+// steered has nodes know two more classes: steps makes a step every 100 ms and rests where it is asked to; block ends at once, unless the task's
+// id says so.
+func (s *system) steered() *causes {
+	c := &causes{}
+	s.classes = map[string]func(context.Context) error{
+		"steps": func(ctx context.Context) error {
+			for {
+				if node.TaskFrom(ctx).WaitWhilePaused(ctx) != nil {
+					return c.note(ctx)
+				}
+				select {
+				case <-ctx.Done():
+					return c.note(ctx)
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		},
+		"block": func(ctx context.Context) error {
+			if !strings.HasPrefix(node.TaskFrom(ctx).ID, "block") {
+				return nil
+			}
+			<-ctx.Done()
+			return c.note(ctx)
+		},
+	}
+	return c
+}
+
+func small(c *node.Config) { c.Capacity, c.Prefetch = 3, 1 }
+
+// states brings a task into each state that a person may find it in, on the node n1, and gives their ids.
+func (s *system) states() []string {
+	s.t.Helper()
+	s.submit("block", 5, "short")
+	s.within(time.Second, "the short ones are finished", s.all(task.Finished, 5))
+	s.add(task.Task{ID: "waits", ClassName: "nobody"})
+	s.add(task.Task{ID: "later", ClassName: "work", NotBefore: s.clock.Now().Add(30 * time.Second).UnixMilli()})
+	s.add(task.Task{ID: "held back", ClassName: "nobody"})
+	s.wish("held back", task.Pause)
+	s.add(task.Task{ID: "paused", ClassName: "steps"})
+	s.within(time.Second, "it runs", s.status("paused", task.Running))
+	s.wish("paused", task.Pause)
+	s.within(time.Second, "it is paused", s.status("paused", task.Paused))
+	s.add(task.Task{ID: "steps", ClassName: "steps"})
+	s.add(task.Task{ID: "block-runs", ClassName: "block"})
+	s.within(time.Second, "both run", s.all(task.Running, 2))
+	s.add(task.Task{ID: "block-queued", ClassName: "block"})
+	s.within(time.Second, "one is queued", s.all(task.Assigning, 1))
+	return []string{"waits", "later", "held back", "paused", "steps", "block-runs", "block-queued"}
+}
+
+// TestC84_ACancelWorksInEveryState: and whatever becomes of the node. There is one way to reach nodes today, so that this is C88, too.
+func TestC84_ACancelWorksInEveryState(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		happen func(n member)
+		within time.Duration
+	}{
+		{"node up", func(member) {}, time.Second},
+		{"C85: node dead", func(n member) { n.cut(); pass(100 * time.Millisecond) }, 12 * time.Second},
+		{"node restarting", func(n member) { go n.stop() }, 3 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(s *system) {
+				ended := s.steered()
+				stop := s.controller()
+				n := s.node("n1", small)
+				s.joined(1)
+				ids := s.states()
+				c.happen(n)
+				for _, id := range ids {
+					s.wish(id, task.Cancel)
+				}
+				next := "n2"
+				if c.name == "node restarting" {
+					next = "n1"
+				}
+				n2 := s.node(next)
+				s.within(c.within, "all are cancelled", s.all(task.Cancelled, len(ids)))
+				pass(time.Minute)
+				for id, want := range map[string]int{"waits": 0, "later": 0, "held back": 0, "paused": 1, "steps": 1, "block-runs": 1, "block-queued": 0} {
+					if s.runs[id] != want {
+						t.Errorf("%s was run %d times, want %d", id, s.runs[id], want)
+					}
+				}
+				for _, id := range []string{"paused", "steps", "block-runs"} {
+					if got := ended.by[id]; len(got) != 1 || c.name == "node up" && !errors.Is(got[0], node.ErrCancelled) {
+						t.Errorf("the context of %s ended with %v", id, got)
+					}
+				}
+				n.stop()
+				n2.stop()
+				stop()
+			})
+		})
+	}
+}
+
+func TestAPausedTaskGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		s.steered()
+		stop := s.controller()
+		n := s.node("n1", small)
+		s.joined(1)
+		s.states()
+		for _, id := range []string{"block-queued", "steps", "waits"} {
+			s.wish(id, task.Pause)
+		}
+		s.wish("block-runs", task.Pause) // its handler never looks
+		s.within(time.Second, "they are paused", s.all(task.Paused, 5))
+		if got := s.get("block-queued"); got.Executor != "" || s.runs[got.ID] != 0 {
+			t.Errorf("what had not started was not given back: %+v", got)
+		}
+		pass(time.Minute)
+		if got := s.get("block-runs"); got.LifecycleStatus != task.Running || got.Desired != task.DesiredPaused {
+			t.Errorf("%+v", got)
+		}
+		for _, id := range []string{"steps", "paused", "block-runs", "held back"} {
+			s.wish(id, task.Resume)
+		}
+		s.within(time.Second, "they run again", s.all(task.Running, 3))
+		for id, want := range map[string]int{"steps": 1, "paused": 1, "block-runs": 1, "block-queued": 0} {
+			if got := s.get(id); s.runs[id] != want || got.Desired != "" || got.Attempt != 1 {
+				t.Errorf("%s was run %d times: %+v", id, s.runs[id], got)
+			}
+		}
+		if got := s.get("held back"); got.LifecycleStatus != task.Created {
+			t.Errorf("%+v", got)
+		}
+		s.wish("block-runs", task.Cancel)
+		s.wish("block-queued", task.Resume)
+		s.within(time.Second, "it runs, too", s.status("block-queued", task.Running))
+		n.stop()
+		stop()
+	})
+}
+
+func TestAPausedTaskOfANodeThatGoesWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		leave  func(n member)
+		within time.Duration
+	}{
+		"it dies":  {func(n member) { n.cut() }, 12 * time.Second},
+		"it stops": {func(n member) { go n.stop() }, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(s *system) {
+				s.steered()
+				stop := s.controller()
+				n := s.node("n1", small)
+				s.joined(1)
+				s.add(task.Task{ID: "paused", ClassName: "steps"})
+				s.add(task.Task{ID: "block-wished", ClassName: "block"})
+				s.within(time.Second, "both run", s.all(task.Running, 2))
+				s.wish("paused", task.Pause)
+				s.wish("block-wished", task.Pause)
+				s.within(time.Second, "it is paused", s.all(task.Paused, 1))
+				tt.leave(n)
+				n2 := s.node("n2", small)
+				free := func(id string) func() bool {
+					return func() bool { got := s.get(id); return got.LifecycleStatus == task.Paused && got.Executor == "" }
+				}
+				s.within(tt.within, "nobody holds it", free("paused"))
+				s.within(time.Minute, "nobody holds the other", free("block-wished"))
+				pass(time.Minute)
+				if got := s.get("paused"); got.LifecycleStatus != task.Paused || s.runs["paused"] != 1 || s.runs["block-wished"] != 1 {
+					t.Errorf("%d runs: %+v", s.runs["paused"], got)
+				}
+				s.wish("paused", task.Resume)
+				s.within(time.Second, "it runs elsewhere", s.status("paused", task.Running))
+				if got := s.get("paused"); got.Executor != "n2" || got.Failures != 0 || got.Attempt != 2 {
+					t.Errorf("%+v", got)
+				}
+				n.stop()
+				n2.stop()
+				stop()
+			})
+		})
+	}
+}
+
+// TestC95_PauseAndResumeOfMany: 100 run, 20 wait at their nodes, 1,000 wait.
+func TestC95_PauseAndResumeOfMany(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		s.steered()
+		stop := s.controller()
+		var nodes []member
+		for i := range 10 {
+			nodes = append(nodes, s.node(fmt.Sprint("n", i), func(c *node.Config) { c.Capacity, c.Prefetch = 10, 2 }))
+		}
+		s.joined(10)
+		s.submit("block", 20, "short")
+		s.within(time.Second, "the short ones are finished", s.all(task.Finished, 20))
+		ids := s.submit("block", 1120, "block")
+		s.within(5*time.Second, "all slots are taken", func() bool {
+			c := s.counts()
+			return c[task.Running] == 100 && c[task.Assigning] == 20
+		})
+		for _, id := range ids {
+			s.wish(id, task.Pause)
+		}
+		started := len(s.runs)
+		s.within(2*time.Second, "those that had not started are held back", s.all(task.Paused, 1020))
+		pass(time.Minute)
+		if len(s.runs) != started || s.counts()[task.Running] != 100 {
+			t.Errorf("%d were started after the pause; %v", len(s.runs)-started, s.counts())
+		}
+		for _, id := range ids {
+			s.wish(id, task.Resume)
+		}
+		var first []string // in the order in which they run
+		for _, id := range ids[:200] {
+			if s.get(id).LifecycleStatus == task.Running {
+				s.wish(id, task.Cancel)
+				first = append(first, id)
+			}
+		}
+		s.within(5*time.Second, "the next run", func() bool { return s.counts()[task.Running] == 100 })
+		if len(first) < 100 {
+			t.Fatalf("%d ran", len(first))
+		}
+		for _, id := range ids[100:120] {
+			if got := s.get(id); got.LifecycleStatus == task.Created {
+				t.Errorf("%s waits though younger ones run", id)
+			}
+		}
+		stop()
+		for _, n := range nodes {
+			go n.stop()
+		}
+	})
+}
+
+func TestAnUndoneCancelIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		s.steered()
+		n := s.node("n1", small)
+		stop := s.controller()
+		s.joined(1)
+		s.add(task.Task{ID: "steps", ClassName: "steps"})
+		s.within(time.Second, "it runs", s.all(task.Running, 1))
+		stop() // nobody passes it on meanwhile
+		s.wish("steps", task.Cancel)
+		if !s.wish("steps", task.Resume) {
+			t.Fatal("it cannot be undone")
+		}
+		stop = s.controller()
+		pass(time.Minute)
+		if got := s.get("steps"); got.LifecycleStatus != task.Running || s.runs["steps"] != 1 || got.Desired != "" {
+			t.Errorf("%d runs: %+v", s.runs["steps"], got)
+		}
+		s.wish("steps", task.Cancel)
+		s.within(time.Second, "it is cancelled", s.all(task.Cancelled, 1))
+		if s.wish("steps", task.Resume) {
+			t.Error("a cancel that is carried out can be undone")
+		}
+		n.stop()
+		stop()
+	})
+}
+
+func TestNewAttachmentsReachTheHandler(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		got := make(chan string, 100)
+		s.classes = map[string]func(context.Context) error{"listens": func(ctx context.Context) error {
+			for {
+				select {
+				case in := <-node.TaskFrom(ctx).Updates():
+					got <- string(in)
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+		}}
+		stop := s.controller()
+		n := s.node("n1")
+		s.joined(1)
+		s.add(task.Task{ID: "t", ClassName: "listens"})
+		s.within(time.Second, "it runs", s.all(task.Running, 1))
+		attach := func(text string) {
+			s.wish("t", func(t *task.Task, now int64) (task.Change, bool) { return task.Attach(t, json.RawMessage(text), now) })
+		}
+		attach(`1`)
+		attach(`2`)
+		s.within(6*time.Second, "it is told of the newest", func() bool { return len(got) > 0 })
+		pass(10 * time.Second)
+		var all []string
+		for len(got) > 0 {
+			all = append(all, <-got)
+		}
+		if !slices.Equal(all, []string{"2"}) {
+			t.Errorf("the handler got %v", all)
+		}
+		// Also from one leader to the next, and told of by another controller.
+		attach(`3`)
+		stop()
+		stop = s.controller()
+		s.within(3*time.Second, "the next leader tells it", func() bool { return len(got) > 0 })
+		<-got
+		attach(`4`)
+		s.updated("t")
+		if took := s.within(time.Second, "it is told at once", func() bool { return len(got) > 0 }); took > 100*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+		synctest.Wait()
+		n.stop()
+		stop()
+	})
+}
