@@ -47,6 +47,20 @@ func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
 	return status, nil
 }
 
+// setAside says why a node takes no new work, if this controller leads and has set it aside.
+func (c *Controller) setAside(node string) *client.SetAside {
+	l := c.leading()
+	if l == nil {
+		return nil
+	}
+	boot, now := c.deps.Clock.Boot(), c.deps.Clock.Now()
+	a, ok := l.fleet.IsAside(node, boot)
+	if !ok {
+		return nil
+	}
+	return &client.SetAside{Reason: a.Reason, Since: now.Add(a.Since - boot).UnixMilli(), Until: now.Add(a.Until - boot).UnixMilli()}
+}
+
 // SetStrategy stores the strategy. The leader follows, at once if it is this process.
 func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
 	c := (*Controller)(s)

@@ -179,6 +179,20 @@ func (s *system) nodeOn(id string, reg node.Registry, change ...func(*node.Confi
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.handle(n, id)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	s.wg.Go(func() {
+		defer close(done)
+		if err := n.Run(ctx); err != nil && !c.cut.Load() {
+			s.t.Errorf("node %s: %v", id, err)
+		}
+	})
+	return member{cut: func() { c.cut.Store(true) }, stop: func() { cancel(); <-done }}
+}
+
+// handle gives a node its classes.
+func (s *system) handle(n *node.Node, id string) {
 	node.Handle(n, "work", func(ctx context.Context, _ json.RawMessage) (string, error) {
 		s.ran(ctx)
 		return id, nil
@@ -198,15 +212,6 @@ func (s *system) nodeOn(id string, reg node.Registry, change ...func(*node.Confi
 			return nil, h(ctx)
 		})
 	}
-	ctx, cancel := context.WithCancel(s.t.Context())
-	done := make(chan struct{})
-	s.wg.Go(func() {
-		defer close(done)
-		if err := n.Run(ctx); err != nil && !c.cut.Load() {
-			s.t.Errorf("node %s: %v", id, err)
-		}
-	})
-	return member{cut: func() { c.cut.Store(true) }, stop: func() { cancel(); <-done }}
 }
 
 func (s *system) ran(ctx context.Context) {

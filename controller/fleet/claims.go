@@ -65,6 +65,7 @@ const maxClasses = 10_000
 func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.spoke(k)
 	if !r.Kind.Final() {
 		if e, ok := f.claims[r.ClaimID]; ok {
 			e.reported, e.Version = true, max(e.Version, r.Version)

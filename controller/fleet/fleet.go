@@ -58,6 +58,7 @@ type Fleet struct {
 	classes map[string]float64
 	recent  map[string]struct{} // claims dropped since a comparison began; nil outside of one
 	begun   int64               // comparisons begun
+	asides  map[string]Aside    // by node id
 }
 
 type member struct {
@@ -75,9 +76,11 @@ type member struct {
 	gone      bool // given away, or said goodbye
 	left      bool // said goodbye, or its successor does: to be given away without a wait
 	crashed   bool // its successor has proof that its process died
+	evicted   bool // put out of the registry: it is confirmed no more
 	claims    map[string]*entry
-	ended     int  // claims that ended since the last new heartbeat
-	refused   bool // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
+	said      int64 // counts its reports
+	ended     int   // claims that ended since the last new heartbeat
+	refused   bool  // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
 }
 
 type entry struct {
@@ -86,6 +89,8 @@ type entry struct {
 	reported bool // the node has said something of it
 	sentAt   time.Duration
 	born     int64 // comparisons begun when it was made
+	again    int   // times it was sent again since its node has reported anything, as far as said goes
+	said     int64 // the node's count of reports when it was sent again
 }
 
 // phase is how far the making of a claim has come.
@@ -100,7 +105,8 @@ const (
 
 // New makes an empty picture.
 func New(cfg Config) *Fleet {
-	return &Fleet{cfg: cfg, members: make(map[Key]*member), claims: make(map[string]*entry), classes: make(map[string]float64)}
+	return &Fleet{cfg: cfg, members: make(map[Key]*member), claims: make(map[string]*entry), classes: make(map[string]float64),
+		asides: make(map[string]Aside)}
 }
 
 func (f *Fleet) member(k Key) *member {
@@ -222,7 +228,7 @@ func (f *Fleet) Heard(n *registry.Node, now time.Duration) (confirm, fresh bool)
 		return false, false
 	}
 	m := f.member(k)
-	if m.gone || n.Counter <= m.heard {
+	if m.gone || m.evicted || n.Counter <= m.heard {
 		return false, false
 	}
 	fresh = m.refused || !f.audible(m, now) && now-m.changedAt > f.cfg.StaleAfter || !m.dated
@@ -312,7 +318,10 @@ func (f *Fleet) View(now time.Duration) ([]placement.Node, []Target) {
 }
 
 func (f *Fleet) takesWork(m *member, now time.Duration) bool {
-	return !m.gone && !m.refused && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
+	if a, aside := f.asides[m.key.Node]; aside && now < a.Until {
+		return false
+	}
+	return !m.gone && !m.evicted && !m.refused && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
 		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 &&
 		(m.present && now-m.changedAt <= f.cfg.StaleAfter || f.audible(m, now))
 }

@@ -39,6 +39,8 @@ type Store interface {
 type Registry interface {
 	Snapshot(ctx context.Context) (registry.Snapshot, error)
 	Leave(ctx context.Context, id, incarnation string) error
+	Node(ctx context.Context, id string) (registry.Node, bool, error)
+	Evict(ctx context.Context, id, incarnation string) error
 }
 
 // Transport is how nodes are reached.
@@ -105,7 +107,7 @@ func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p
 // Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
 // is tried whatever became of the others: they need different dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
-	err = errors.Join(m.observe(ctx), m.tell(ctx), m.compare(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
+	err = errors.Join(m.observe(ctx), m.tell(ctx), m.compare(ctx), m.aside(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
 	return len(m.barriers) > 0 || m.resend != nil, err
 }
 
@@ -364,6 +366,11 @@ func (m *Monitor) again(ctx context.Context) error {
 		if r.Err != nil {
 			return fmt.Errorf("send %d claims again to node %s: %w", len(batches[i].Tasks), batches[i].To.Node, r.Err)
 		}
+		ids := make([]string, len(batches[i].Tasks))
+		for j := range ids {
+			ids[j] = batches[i].Tasks[j].ClaimID
+		}
+		m.fleet.Again(ids)
 		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(batches[i].Tasks))
 	}
 	return nil

@@ -99,7 +99,15 @@ type Node struct {
 	CPU            float64           `json:"cpu" doc:"Cores used by the process, averaged since the heartbeat before."`
 	Memory         int64             `json:"memory" doc:"Bytes the process holds."`
 	StartedAt      int64             `json:"startedAt" doc:"Epoch milliseconds, by the node's clock."`
+	SetAside       *SetAside         `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
 	Tasks          []NodeTask        `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
+}
+
+// SetAside says that a node beats, but starts nothing of what it is sent.
+type SetAside struct {
+	Reason string `json:"reason"`
+	Since  int64  `json:"since" doc:"Epoch milliseconds."`
+	Until  int64  `json:"until" doc:"Epoch milliseconds: when it is tried again."`
 }
 
 // NodeTask is one claim that a node holds.

@@ -93,6 +93,8 @@ type Registry interface {
 	Beat(ctx context.Context, n *Node) error
 	// Leave removes the node's keys, if they are this incarnation's.
 	Leave(ctx context.Context, id, incarnation string) error
+	// Evict removes the node's keys, if they are this incarnation's, and refuses its heartbeats with ErrTaken for KeyTTL.
+	Evict(ctx context.Context, id, incarnation string) error
 	// Snapshot reads all nodes, without their task lists.
 	Snapshot(ctx context.Context) (Snapshot, error)
 	// Node reads one node with its task list. It reports false if there is none.

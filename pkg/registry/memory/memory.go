@@ -32,9 +32,16 @@ type Registry struct {
 
 	mu     sync.Mutex
 	nodes  map[string]entry // by node id
-	run    int              // number of the server's run
+	out    map[string]eviction
+	run    int // number of the server's run
 	down   bool
 	closed bool
+}
+
+// eviction is an incarnation of a node that was put out.
+type eviction struct {
+	incarnation string
+	expires     time.Duration
 }
 
 type entry struct {
@@ -46,7 +53,7 @@ var _ registry.Registry = (*Registry)(nil)
 
 // New makes an empty registry whose keys expire by the clock's Boot.
 func New(clock Clock) *Registry {
-	return &Registry{clock: clock, nodes: make(map[string]entry), run: 1}
+	return &Registry{clock: clock, nodes: make(map[string]entry), out: make(map[string]eviction), run: 1}
 }
 
 // Restart changes the run id and keeps the nodes, as a server does that persists.
@@ -61,6 +68,7 @@ func (r *Registry) Empty() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.nodes)
+	clear(r.out)
 }
 
 // SetDown lets every call fail with [registry.ErrUnavailable] until it is called with false. Keys go on expiring.
@@ -89,6 +97,7 @@ func (r *Registry) lock(ctx context.Context) error {
 	}
 	now := r.clock.Boot()
 	maps.DeleteFunc(r.nodes, func(_ string, e entry) bool { return e.expires <= now })
+	maps.DeleteFunc(r.out, func(_ string, e eviction) bool { return e.expires <= now })
 	return nil
 }
 
@@ -101,6 +110,9 @@ func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
 		return err
 	}
 	defer r.mu.Unlock()
+	if r.out[n.ID].incarnation == n.Incarnation {
+		return fmt.Errorf("heartbeat of node %s: %w (the leader has put incarnation %s out)", n.ID, registry.ErrTaken, n.Incarnation)
+	}
 	have, found := r.nodes[n.ID]
 	switch {
 	case found && have.node.Incarnation == n.Replaces: // it is dead: its place is free
@@ -127,6 +139,22 @@ func (r *Registry) Leave(ctx context.Context, id, incarnation string) error {
 	defer r.mu.Unlock()
 	if r.nodes[id].node.Incarnation == incarnation {
 		delete(r.nodes, id)
+	}
+	return nil
+}
+
+// Evict implements [registry.Registry].
+func (r *Registry) Evict(ctx context.Context, id, incarnation string) error {
+	if err := registry.Check(&registry.Node{ID: id, Incarnation: incarnation}); err != nil {
+		return fmt.Errorf("evict refused: %w", err)
+	}
+	if err := r.lock(ctx); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	if r.nodes[id].node.Incarnation == incarnation {
+		delete(r.nodes, id)
+		r.out[id] = eviction{incarnation, r.clock.Boot() + registry.KeyTTL}
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, wi
 		}
 	}
 	cmds, err := r.run(ctx,
-		call{beatScript, []string{nodeKey(n.ID), tasksKey(n.ID)}, args},
+		call{beatScript, []string{nodeKey(n.ID), tasksKey(n.ID), evictedKey(n.ID)}, args},
 		call{indexScript, []string{indexKey}, []any{n.ID, life}})
 	if err != nil {
 		return 0, "", err
@@ -86,6 +86,15 @@ func (r *Registry) Leave(ctx context.Context, id, incarnation string) error {
 	r.sent.forget(id)
 	_, err := r.run(ctx, call{leaveScript, []string{nodeKey(id), tasksKey(id)}, []any{incarnation}})
 	return r.failure("leave of node "+id, err)
+}
+
+// Evict implements [registry.Registry].
+func (r *Registry) Evict(ctx context.Context, id, incarnation string) error {
+	if err := registry.Check(&registry.Node{ID: id, Incarnation: incarnation}); err != nil {
+		return fmt.Errorf("evict refused: %w", err)
+	}
+	_, err := r.run(ctx, call{evictScript, []string{nodeKey(id), tasksKey(id), evictedKey(id)}, []any{incarnation, registry.KeyTTL.Milliseconds()}})
+	return r.failure("evict of node "+id, err)
 }
 
 // maxSent bounds sentLists; one process has few nodes, except in tests at scale.

@@ -1,8 +1,9 @@
 // Package redis keeps the registry in Redis 7.0 or newer: one server, a Redis Cluster, or behind Sentinel.
 //
-//	skalds:node:{ID}        hash: the heartbeat ("{" and "}" are part of the key: they put a node's keys into one slot)
-//	skalds:node:{ID}:tasks  hash: task id -> {"attempt":…,"claimId":…,"state":…}
-//	skalds:nodes            sorted set: ids whose keys may exist; an index, nothing is decided by it
+//	skalds:node:{ID}          hash: the heartbeat ("{" and "}" are part of the key: they put a node's keys into one slot)
+//	skalds:node:{ID}:tasks    hash: task id -> {"attempt":…,"claimId":…,"state":…}
+//	skalds:node:{ID}:evicted  text: an incarnation that the leader has put out, and that may not register again
+//	skalds:nodes              sorted set: ids whose keys may exist; an index, nothing is decided by it
 //
 // Invariants:
 //
@@ -33,8 +34,9 @@ import (
 
 const indexKey = "skalds:nodes"
 
-func nodeKey(id string) string  { return "skalds:node:{" + id + "}" }
-func tasksKey(id string) string { return "skalds:node:{" + id + "}:tasks" }
+func nodeKey(id string) string    { return "skalds:node:{" + id + "}" }
+func tasksKey(id string) string   { return "skalds:node:{" + id + "}:tasks" }
+func evictedKey(id string) string { return "skalds:node:{" + id + "}:evicted" }
 
 //go:embed beat.lua
 var beatSource string
@@ -45,10 +47,14 @@ var indexSource string
 //go:embed leave.lua
 var leaveSource string
 
+//go:embed evict.lua
+var evictSource string
+
 var (
 	beatScript  = newScript(beatSource)
 	indexScript = newScript(indexSource)
 	leaveScript = newScript(leaveSource)
+	evictScript = newScript(evictSource)
 )
 
 // Registry is a registry in Redis. It is safe for concurrent use; the heartbeats of one node are sent one after the other.

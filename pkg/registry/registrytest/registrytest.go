@@ -41,6 +41,7 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 		"a late heartbeat changes nothing":       late,
 		"bad heartbeats are refused":             refused,
 		"leave":                                  leave,
+		"evict":                                  evict,
 		"the task list":                          taskList,
 		"the task list is bounded":               taskListBounded,
 		"the task list after the server emptied": taskListAfterEmpty,
@@ -294,6 +295,46 @@ func leave(t *testing.T, s Server) {
 	}
 }
 
+// evict: an incarnation that was put out is gone and cannot come back; another can take its place at once.
+func evict(t *testing.T, s Server) {
+	n := Example("n1", "i", 1)
+	beat(t, s.Registry, n)
+	if err := s.Registry.Evict(t.Context(), "n1", "another"); err != nil {
+		t.Error(err)
+	}
+	n.Counter++
+	beat(t, s.Registry, n) // it was not meant
+	for range 2 {          // again does no harm
+		if err := s.Registry.Evict(t.Context(), "n1", "i"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := snapshot(t, s.Registry); len(got.Nodes) != 0 {
+		t.Errorf("after it was put out: %v", ids(got))
+	}
+	n.Counter++
+	if err := s.Registry.Beat(t.Context(), n); !errors.Is(err, registry.ErrTaken) {
+		t.Errorf("it comes back: %v, want ErrTaken", err)
+	}
+	beat(t, s.Registry, Example("n1", "next", 1))
+	if got := node(t, s.Registry, "n1"); got.Incarnation != "next" || len(got.Tasks) != 2 {
+		t.Errorf("the next one is %+v", got)
+	}
+	for _, who := range [][2]string{{"", "i"}, {"n1", ""}} {
+		if err := s.Registry.Evict(t.Context(), who[0], who[1]); err == nil {
+			t.Errorf("evict of %q is no error", who)
+		}
+	}
+	if s.Advance == nil {
+		return
+	}
+	if err := s.Registry.Leave(t.Context(), "n1", "next"); err != nil {
+		t.Fatal(err)
+	}
+	s.Advance(registry.KeyTTL)
+	beat(t, s.Registry, n) // nothing is kept for ever
+}
+
 func taskList(t *testing.T, s Server) {
 	held := func(id string, attempt int64, state task.Kind) registry.HeldTask {
 		return registry.HeldTask{ID: id, Attempt: attempt, ClaimID: fmt.Sprintf("%s.%d", id, attempt), State: state}
@@ -475,6 +516,7 @@ func calls(r registry.Registry) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"beat":     func(ctx context.Context) error { return r.Beat(ctx, Example("n1", "i", 2)) },
 		"leave":    func(ctx context.Context) error { return r.Leave(ctx, "n2", "i") },
+		"evict":    func(ctx context.Context) error { return r.Evict(ctx, "n2", "i") },
 		"snapshot": func(ctx context.Context) error { _, err := r.Snapshot(ctx); return err },
 		"node":     func(ctx context.Context) error { _, _, err := r.Node(ctx, "n1"); return err },
 		"ping":     r.Ping,

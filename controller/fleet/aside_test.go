@@ -1,0 +1,128 @@
+package fleet_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+const resend = 2 * time.Second
+
+// sendAgain has n claims of n1 sent, and sent again so many times, resend apart. It gives the time of the next sending.
+func sendAgain(f *fleet.Fleet, n, times int) time.Duration {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint("c", i)
+		f.Reserve([]fleet.Claim{claim(n1, i)}, 0)
+	}
+	f.Sent(ids, 0)
+	at := resend
+	for range times {
+		f.Sent(ids, at)
+		f.Again(ids)
+		at += resend
+	}
+	return at
+}
+
+func TestWhoIsMute(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claims, again int
+		then          func(f *fleet.Fleet)
+		want          bool
+	}{
+		"three claims, each sent again":  {3, 1, nil, true},
+		"two claims, each sent again":    {2, 1, nil, false},
+		"one claim, sent again thrice":   {1, 3, nil, true},
+		"one claim, sent again twice":    {1, 2, nil, false},
+		"three claims, sent once":        {3, 0, nil, false},
+		"one of them reported":           {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "c1", Kind: task.ReportStarted}) }, false},
+		"an older claim has progressed":  {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportProgress}) }, false},
+		"they have arrived":              {3, 1, func(f *fleet.Fleet) { f.Arrived(n1) }, false},
+		"it is set aside already":        {3, 1, func(f *fleet.Fleet) { f.SetAside(n1, "", 0) }, false},
+		"it is gone":                     {3, 1, func(f *fleet.Fleet) { f.GiveAway(n1) }, false},
+		"another node reports something": {3, 1, func(f *fleet.Fleet) { f.Reported(fleet.Key{Node: "n2"}, &task.Report{Kind: task.ReportFinished}) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet()
+			at := sendAgain(f, c.claims, c.again)
+			look(f, at-time.Second, snapshot("r", beat("n1", "i1", 1)))
+			if c.then != nil {
+				c.then(f)
+			}
+			if got := len(f.Mute(at, resend, 10)) == 1; got != c.want {
+				t.Errorf("mute: %v, want %v", got, c.want)
+			}
+			if len(f.Mute(at, resend, 0)) != 0 {
+				t.Error("more than the limit")
+			}
+			if len(f.Mute(at+time.Hour, resend, 10)) != 0 {
+				t.Error("a node that beats no more is lost, not mute")
+			}
+		})
+	}
+}
+
+// A node that is set aside takes nothing for a time that doubles each time, up to a limit; a report ends that.
+func TestAsideForLongerEachTime(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	now := time.Duration(0)
+	for counter, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		if got := f.SetAside(n1, "why", now); got != want*time.Minute {
+			t.Fatalf("set aside for %s, want %s", got, want*time.Minute)
+		}
+		for _, at := range []time.Duration{now, now + want*time.Minute - 1} {
+			look(f, at, snapshot("r", beat("n1", "i1", int64(counter)*10+int64(at))))
+			if nodes, _ := f.View(at); len(nodes) != 0 {
+				t.Fatal("it takes work")
+			}
+			if a, ok := f.IsAside("n1", at); !ok || a.Reason != "why" || a.Since != now {
+				t.Fatalf("%+v, %v", a, ok)
+			}
+		}
+		now += want * time.Minute
+		look(f, now, snapshot("r", beat("n1", "i1", int64(counter)*10+5)))
+		if nodes, _ := f.View(now); len(nodes) != 1 {
+			t.Fatal("it is not tried again")
+		}
+		if _, ok := f.IsAside("n1", now); ok {
+			t.Fatal("it is shown as set aside")
+		}
+	}
+	f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportStarted})
+	if got := f.SetAside(n1, "why", now); got != time.Minute {
+		t.Errorf("set aside for %s after it has reported something", got)
+	}
+	f.Mute(now+time.Hour, resend, 10) // also forgets those who left
+	if got := f.SetAside(n1, "why", now+time.Hour); got != time.Minute {
+		t.Errorf("set aside for %s an hour later", got)
+	}
+}
+
+// What was put out is confirmed no more, and takes no work, until the wait for it is over.
+func TestAnEvictedIncarnationIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	hold(f)
+	f.Evicted(n1)
+	if hear(f, time.Second, 2) {
+		t.Error("confirmed")
+	}
+	if nodes, _ := f.View(time.Second); len(nodes) != 0 {
+		t.Error("it takes work")
+	}
+	look(f, 2*time.Second, snapshot("r"))
+	if lost := look(f, 2*time.Second+giveAway, snapshot("r")); len(lost) != 0 {
+		t.Error("given away before the wait was over: it may be confirmed until its key is gone")
+	}
+	if lost := look(f, 3*time.Second+giveAway, snapshot("r")); len(lost) != 1 {
+		t.Error("not given away")
+	}
+}

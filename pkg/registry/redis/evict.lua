@@ -1,0 +1,13 @@
+-- Puts an incarnation out: its keys are removed, and for the life of a key its heartbeats are refused. Nothing happens if another holds
+-- the id.
+--   KEYS[1]  hash of the node
+--   KEYS[2]  hash of its task list
+--   KEYS[3]  text: the incarnation that is put out
+--   ARGV[1]  incarnation
+--   ARGV[2]  life of a key, ms
+if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
+  return 0
+end
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
+return 1
