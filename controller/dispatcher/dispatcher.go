@@ -221,7 +221,8 @@ func (d *Dispatcher) dispatch(ctx context.Context, nodes []placement.Node, targe
 			continue
 		}
 		ready = append(ready, t)
-		requests = append(requests, placement.Request{Class: t.ClassName, Short: d.fleet.Short(t.ClassName)})
+		requests = append(requests, placement.Request{Class: t.ClassName, Short: d.fleet.Short(t.ClassName),
+			Alone: t.Alone(), Avoid: t.Crashed()})
 	}
 	if len(ends) > 0 {
 		if _, err := d.store.Apply(ctx, ends); err != nil && !d.refusal(ctx, err) {
@@ -286,7 +287,8 @@ func (d *Dispatcher) claim(ctx context.Context, picks []pick, now int64) ([]pick
 		p.change = task.Claim(p.task, p.to.Node, p.to.Incarnation, d.claimID(), now)
 		a := p.change.Assign
 		changes[i], ids[i] = p.change, a.ClaimID
-		claims[i] = fleet.Claim{Key: p.to.Key, TaskID: p.task.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: p.task.ClassName, Version: p.task.AttachmentsVersion}
+		claims[i] = fleet.Claim{Key: p.to.Key, TaskID: p.task.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: p.task.ClassName,
+			Alone: p.task.Alone(), Version: p.task.AttachmentsVersion}
 	}
 	d.fleet.Reserve(claims, d.clock.Boot())
 	n, err := d.store.Apply(ctx, changes)

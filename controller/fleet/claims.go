@@ -19,7 +19,11 @@ func (f *Fleet) Reserve(claims []Claim, now time.Duration) {
 
 func (f *Fleet) add(e *entry) {
 	f.claims[e.ID] = e
-	f.member(e.Key).claims[e.ID] = e
+	m := f.member(e.Key)
+	m.claims[e.ID] = e
+	if e.Alone {
+		m.alone++
+	}
 }
 
 // Sent notes that claims may have reached their node, or that it is not known whether they were written: from now on they can only be
@@ -47,7 +51,11 @@ func (f *Fleet) drop(id string) (*entry, bool) {
 	e, ok := f.claims[id]
 	if ok {
 		delete(f.claims, id)
-		delete(f.members[e.Key].claims, id)
+		m := f.members[e.Key]
+		delete(m.claims, id)
+		if e.Alone {
+			m.alone--
+		}
 	}
 	if f.recent != nil {
 		f.recent[id] = struct{}{}
@@ -193,7 +201,8 @@ func HeldBy(t *task.Task) (Held, bool) {
 	if id == "" {
 		id = "task:" + t.ID // a document of another program: it has an executor, but no claim
 	}
-	return Held{Claim: Claim{Key: Key{t.Executor, t.Incarnation}, TaskID: t.ID, Attempt: t.Attempt, ID: id, Class: t.ClassName},
+	return Held{Claim: Claim{Key: Key{t.Executor, t.Incarnation}, TaskID: t.ID, Attempt: t.Attempt, ID: id, Class: t.ClassName,
+		Alone: t.Alone()},
 		Started: t.LifecycleStatus != task.Assigning}, true
 }
 

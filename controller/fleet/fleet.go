@@ -36,6 +36,7 @@ type Claim struct {
 	Attempt int64
 	ID      string
 	Class   string
+	Alone   bool  // nothing else may run beside it
 	Version int64 // of the attachments that the node is known to have
 }
 
@@ -50,15 +51,16 @@ type Config struct {
 type Fleet struct {
 	cfg Config
 
-	mu      sync.Mutex
-	members map[Key]*member
-	claims  map[string]*entry
-	runID   string
-	blind   bool // the last read failed: the waits start again with the next
-	classes map[string]float64
-	recent  map[string]struct{} // claims dropped since a comparison began; nil outside of one
-	begun   int64               // comparisons begun
-	asides  map[string]Aside    // by node id
+	mu       sync.Mutex
+	members  map[Key]*member
+	claims   map[string]*entry
+	runID    string
+	blind    bool // the last read failed: the waits start again with the next
+	classes  map[string]float64
+	recent   map[string]struct{} // claims dropped since a comparison began; nil outside of one
+	begun    int64               // comparisons begun
+	asides   map[string]Aside    // by node id
+	draining map[string]bool     // by node id
 }
 
 type member struct {
@@ -78,6 +80,7 @@ type member struct {
 	crashed   bool // its successor has proof that its process died
 	evicted   bool // put out of the registry: it is confirmed no more
 	claims    map[string]*entry
+	alone     int   // of them, those that nothing may run beside
 	said      int64 // counts its reports
 	ended     int   // claims that ended since the last new heartbeat
 	refused   bool  // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
@@ -145,7 +148,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 		there[k] = true
 		m := f.member(k)
 		moved := n.Counter != m.read
-		fresh = fresh || !m.gone && (!m.present && !f.audible(m, ended) || moved && m.refused)
+		fresh = fresh || !m.gone && (!m.present && !f.audible(m, ended) || moved && (m.refused || m.beat.State != n.State))
 		if !m.dated || !m.present || moved || restart {
 			m.dated, m.changedAt = true, ended
 		}
@@ -321,9 +324,44 @@ func (f *Fleet) takesWork(m *member, now time.Duration) bool {
 	if a, aside := f.asides[m.key.Node]; aside && now < a.Until {
 		return false
 	}
-	return !m.gone && !m.evicted && !m.refused && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
+	return !m.gone && !m.evicted && !m.refused && !f.draining[m.key.Node] && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
 		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 &&
 		(m.present && now-m.changedAt <= f.cfg.StaleAfter || f.audible(m, now))
+}
+
+// SetDraining says which nodes take no work since a person wants it so. It reports whether one may take work again by that.
+func (f *Fleet) SetDraining(nodes []string) (fresh bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := make(map[string]bool, len(nodes))
+	for _, id := range nodes {
+		next[id] = true
+	}
+	for id := range f.draining {
+		fresh = fresh || !next[id]
+	}
+	f.draining = next
+	return fresh
+}
+
+// Drain is what a node is yet to be told: to drain, or to end that.
+type Drain struct {
+	To    Target
+	Drain bool
+}
+
+// Drains gives the nodes whose heartbeats do not yet say what people want of them.
+func (f *Fleet) Drains() []Drain {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Drain
+	for k, m := range f.members {
+		if want := f.draining[k.Node]; !m.gone && (m.present || m.aloud) && want != (m.beat.State == registry.Draining) {
+			list = append(list, Drain{To: Target{Key: k, Partition: m.beat.Partition}, Drain: want})
+		}
+	}
+	slices.SortFunc(list, func(a, b Drain) int { return compareKeys(a.To.Key, b.To.Key) })
+	return list
 }
 
 // audible says whether a node was heard over Kafka a short time ago.
@@ -331,8 +369,13 @@ func (f *Fleet) audible(m *member, now time.Duration) bool {
 	return m.aloud && now-m.heardAt <= f.cfg.StaleAfter
 }
 
+// load is what a node has; one with a task that must be alone is full.
 func (m *member) load() int {
-	return max(len(m.claims), m.beat.Running+m.beat.Queued-m.ended)
+	held := max(len(m.claims), m.beat.Running+m.beat.Queued-m.ended)
+	if m.alone > 0 {
+		return max(held, m.beat.Capacity+m.beat.Prefetch)
+	}
+	return held
 }
 
 // Target is where a node's events go.

@@ -237,6 +237,22 @@ func TestANodeThatRefusesGetsNothingUntilItsNextHeartbeat(t *testing.T) {
 	}
 }
 
+func TestNothingIsPlacedBesideATaskThatMustBeAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	c := claim(n1, 1)
+	c.Alone = true
+	f.Reserve([]fleet.Claim{c}, 0)
+	if got := load(t, f, 0); got != 4 {
+		t.Errorf("load %d, want the capacity", got)
+	}
+	f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportFinished})
+	if got := load(t, f, 0); got != 0 {
+		t.Errorf("load %d after its end", got)
+	}
+}
+
 func TestDueAreOnlyUnreportedClaimsThatWereSent(t *testing.T) {
 	t.Parallel()
 	f := newFleet()

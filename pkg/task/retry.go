@@ -78,6 +78,23 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	return []Change{again, hold}
 }
 
+// aloneAfter is how many process deaths a task may have shared with others before it runs alone on its node: from then on a death is its own.
+const aloneAfter = 2
+
+// Alone says whether a task must be the only one on its node: processes died while it ran, and nobody knows whether that was its doing.
+func (t *Task) Alone() bool { return t.Crashes >= aloneAfter }
+
+// Crashed gives the nodes whose process died while the task ran, as far as its history tells.
+func (t *Task) Crashed() []string {
+	var nodes []string
+	for i := range t.Attempts {
+		if r := &t.Attempts[i]; t.Crashes > 0 && r.Outcome == lossOutcomes[LossDied] && r.StartDateTime != 0 {
+			nodes = append(nodes, r.Executor)
+		}
+	}
+	return nodes
+}
+
 // Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it only after a grace.
 func Overdue(t *Task, now int64) Change {
 	if t.Held() {

@@ -129,3 +129,22 @@ func TestOverdue(t *testing.T) {
 		}
 	}
 }
+
+func TestAloneAndAway(t *testing.T) {
+	t.Parallel()
+	tk := running()
+	for i := range 2 {
+		if tk.Alone() {
+			t.Errorf("alone after %d deaths", i)
+		}
+		c, _ := task.Lose(&tk, task.LossDied, task.DefaultPolicy(), now)
+		c.Apply(&tk)
+		tk.LifecycleStatus, tk.Executor, tk.StartDateTime = task.Running, "n2", now
+	}
+	if got := tk.Crashed(); !tk.Alone() || len(got) != 2 || got[0] != "n1" || got[1] != "n2" {
+		t.Errorf("alone %t, away from %v", tk.Alone(), got)
+	}
+	if got := waiting(); got.Alone() || got.Crashed() != nil {
+		t.Error("a task that never crashed")
+	}
+}
