@@ -388,3 +388,55 @@ func TestNewAttachmentsReachTheHandler(t *testing.T) {
 		stop()
 	})
 }
+
+func TestADrainedNodeFinishesWhatItRunsAndGetsNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		s.steered()
+		stop := s.controller()
+		n1 := s.node("n1", small)
+		s.joined(1)
+		s.submit("block", 5, "short")
+		s.within(time.Second, "the short ones are finished", s.all(task.Finished, 5))
+		s.submit("block", 4, "block")
+		s.within(time.Second, "one is queued", func() bool { return s.counts()[task.Assigning] == 1 && s.counts()[task.Running] == 3 })
+		drain := func(draining bool) {
+			if err := s.store.SetDraining(t.Context(), "n1", draining); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drain(true)
+		n2 := s.node("n2", small)
+		s.within(3*time.Second, "the queued one runs elsewhere", s.all(task.Running, 4))
+		s.submit("work", 20, "more")
+		s.within(3*time.Second, "more are finished", s.all(task.Finished, 25))
+		for i := range 20 {
+			if got := s.get(fmt.Sprintf("more-%05d", i)); got.Executor != "n2" {
+				t.Errorf("%s ran on %s", got.ID, got.Executor)
+			}
+		}
+		pass(time.Minute)
+		if s.counts()[task.Running] != 4 {
+			t.Errorf("what ran was ended: %v", s.counts())
+		}
+		stop()
+		stop = s.controller() // another leader obeys, too
+		pass(5 * time.Second)
+		s.submit("work", 20, "even-more")
+		s.within(3*time.Second, "even more are finished", s.all(task.Finished, 45))
+		n2.stop()
+		pass(3 * time.Second)
+		s.submit("work", 1, "last")
+		pass(10 * time.Second)
+		if got := s.get("last-00000"); got.LifecycleStatus != task.Created {
+			t.Errorf("the drained node got %+v", got)
+		}
+		drain(false)
+		for i := range 4 {
+			s.wish(fmt.Sprintf("block-%05d", i), task.Cancel)
+		}
+		s.within(4*time.Second, "it takes work again", s.status("last-00000", task.Finished))
+		n1.stop()
+		stop()
+	})
+}

@@ -74,6 +74,16 @@ func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
 	return nil
 }
 
+// SetDraining stores that a node is to be drained, or not any more. The leader follows: at once if it is this process, else with its next round.
+func (s *steering) SetDraining(ctx context.Context, node string, draining bool) error {
+	c := (*Controller)(s)
+	if err := c.deps.Store.SetDraining(ctx, node, draining); err != nil {
+		return fmt.Errorf("store that a node is drained: %w", err)
+	}
+	c.nodes.Signal()
+	return nil
+}
+
 // readyTimeout bounds each question of a readiness check.
 const readyTimeout = 2 * time.Second
 

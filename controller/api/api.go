@@ -56,6 +56,8 @@ type Dispatcher interface {
 	Status(ctx context.Context) (DispatcherStatus, error)
 	// SetStrategy makes all controllers place by this strategy, one of placement.Strategies, from the next round on.
 	SetStrategy(ctx context.Context, strategy string) error
+	// SetDraining drains a node, or ends that. It gives store.ErrTooMany if too many nodes are drained.
+	SetDraining(ctx context.Context, node string, draining bool) error
 }
 
 // DefaultTaskMaxBytes is TASK_MAX_BYTES where nothing is configured.

@@ -184,8 +184,16 @@ func (n *nodes) Node(_ context.Context, id string) (registry.Node, bool, error) 
 
 // dispatcher remembers what it is told.
 type dispatcher struct {
-	status api.DispatcherStatus
-	err    error
+	status  api.DispatcherStatus
+	drained []string
+	err     error
+}
+
+func (d *dispatcher) SetDraining(_ context.Context, node string, draining bool) error {
+	if d.err == nil {
+		d.drained = append(d.drained, fmt.Sprint(node, " ", draining))
+	}
+	return d.err
 }
 
 func (d *dispatcher) Status(context.Context) (api.DispatcherStatus, error) { return d.status, d.err }

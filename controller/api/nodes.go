@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
 )
 
 const (
@@ -50,6 +52,48 @@ func (s *server) registerNodes(api huma.API) {
 		Summary: "Read a node with its tasks",
 		Errors:  []int{http.StatusNotFound, http.StatusServiceUnavailable},
 	}, s.getNode)
+	for _, d := range []struct {
+		id, path, summary, description string
+		draining                       bool
+	}{
+		{
+			"drain-node", "drain", "Drain a node",
+			"It gets no new work, gives back what it has not started and what is paused, finishes what runs, and stays registered until it is stopped. " +
+				"That holds for the node's id, also over restarts, until it is undone by undrain.", true,
+		},
+		{"undrain-node", "undrain", "Let a drained node take work again", "One that stops by itself goes on to stop.", false},
+	} {
+		huma.Register(api, huma.Operation{
+			OperationID: d.id, Method: http.MethodPost, Path: "/api/skalds/{id}/" + d.path, Tags: []string{"nodes"},
+			Summary: d.summary, Description: d.description + " The answer comes once the wish is stored; the node's state shows when it is carried out.",
+			DefaultStatus: http.StatusNoContent,
+			Errors:        []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
+		}, func(ctx context.Context, in *nodeInput) (*struct{}, error) {
+			return nil, s.drain(ctx, in.ID, d.draining)
+		})
+	}
+}
+
+// drain stores that a node is drained, or not any more. What is drained must be there, so that nobody waits for the drain of a misspelt id; what is
+// not may be gone.
+func (s *server) drain(ctx context.Context, id string, draining bool) error {
+	if draining {
+		_, ok, err := s.Nodes.Node(ctx, id)
+		if err != nil {
+			return s.failure(ctx, "to read a node", err)
+		}
+		if !ok {
+			return notFound("node", id)
+		}
+	}
+	err := s.Dispatcher.SetDraining(ctx, id, draining)
+	if errors.Is(err, store.ErrTooMany) {
+		return invalid("path.id", shorten(id), "cannot be drained: %d nodes are; undrain those that are gone", store.MaxDraining)
+	}
+	if err != nil {
+		return s.failure(ctx, "to drain a node", err)
+	}
+	return nil
 }
 
 func (s *server) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, error) {

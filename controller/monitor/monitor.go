@@ -33,6 +33,7 @@ type Store interface {
 	Active(ctx context.Context, yield func(*task.Task) error) error
 	Wishes(ctx context.Context, limit int) ([]task.Task, error)
 	Expire(ctx context.Context, endedBefore int64, limit int) (int, error)
+	Draining(ctx context.Context) ([]string, error)
 }
 
 // Registry is the part of the registry that the monitor uses.
@@ -107,14 +108,14 @@ func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p
 // Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
 // is tried whatever became of the others: they need different dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
-	err = errors.Join(m.observe(ctx), m.tell(ctx), m.compare(ctx), m.aside(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
+	err = errors.Join(m.observe(ctx), m.tell(ctx), m.drain(ctx), m.compare(ctx), m.aside(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
 	return len(m.barriers) > 0 || m.resend != nil, err
 }
 
 // Prime takes in the claims that nodes hold, and the nodes, before the first round. It gives nothing away. A registry that does not answer
 // keeps no leader from its work: nodes that it does not answer either are heard over Kafka.
 func (m *Monitor) Prime(ctx context.Context) error {
-	if err := m.compare(ctx); err != nil {
+	if err := errors.Join(m.drains(ctx), m.compare(ctx)); err != nil {
 		return err
 	}
 	if err := m.observe(ctx); err != nil && ctx.Err() == nil {

@@ -32,6 +32,7 @@ var n1 = fleet.Key{Node: "n1", Incarnation: "n1-1"}
 type wire struct {
 	tasks    []string
 	commands []events.Command
+	drains   []bool
 	fenced   []fleet.Target
 	told     []int
 	mute     bool // announcements do not arrive
@@ -69,6 +70,9 @@ func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []t
 func (w *wire) Control(_ context.Context, _ int64, list []transport.Orders) error {
 	for _, o := range list {
 		w.commands = append(w.commands, o.Commands...)
+		if o.Drain != nil {
+			w.drains = append(w.drains, *o.Drain)
+		}
 	}
 	return w.err
 }

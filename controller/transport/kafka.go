@@ -96,7 +96,7 @@ func (k *Kafka) Control(ctx context.Context, term int64, list []Orders) error {
 		to := list[i].To
 		encoded, err := events.EncodeControl(events.Control{
 			Term: term, Initiator: k.controller, Recipient: to.Node, Incarnation: to.Incarnation,
-			CreateDateTime: k.now().UnixMilli(), Commands: list[i].Commands,
+			CreateDateTime: k.now().UnixMilli(), Commands: list[i].Commands, Drain: list[i].Drain,
 		}, k.limit)
 		if err != nil {
 			return err

@@ -40,10 +40,11 @@ type Settlement struct {
 	Claims []string
 }
 
-// Orders is commands for claims of one node.
+// Orders is commands for claims of one node, and whether it is to drain; nil = nothing about that.
 type Orders struct {
 	To       fleet.Target
 	Commands []events.Command
+	Drain    *bool
 }
 
 // Confirmation is heartbeats of nodes of one partition that are confirmed, at most events.MaxBeats of them.

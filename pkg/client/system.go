@@ -51,6 +51,17 @@ func (c *Client) Node(ctx context.Context, id string) (Node, error) {
 	return out, err
 }
 
+// Drain has a node take no new work, give back what it has not started and what is paused, and finish what runs. That holds for the id until
+// Undrain. A node that is not there is an [*Error] with status 404.
+func (c *Client) Drain(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodPost, "/api/skalds/"+url.PathEscape(id)+"/drain", nil, nil, nil)
+}
+
+// Undrain lets a drained node take work again.
+func (c *Client) Undrain(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodPost, "/api/skalds/"+url.PathEscape(id)+"/undrain", nil, nil, nil)
+}
+
 // Dispatcher says what the dispatcher does.
 func (c *Client) Dispatcher(ctx context.Context) (Dispatcher, error) {
 	var out Dispatcher

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -34,6 +35,7 @@ type Store struct {
 	leader     store.Leader
 	positions  map[string]map[int]store.Position
 	dispatcher store.Dispatcher
+	draining   map[string]bool
 }
 
 var _ store.Store = (*Store)(nil)
@@ -42,7 +44,7 @@ var _ store.Store = (*Store)(nil)
 func New() *Store { return newStore(Keep) }
 
 func newStore(keep int) *Store {
-	return &Store{keep: keep, tasks: newIndex(), positions: map[string]map[int]store.Position{}}
+	return &Store{keep: keep, tasks: newIndex(), positions: map[string]map[int]store.Position{}, draining: map[string]bool{}}
 }
 
 // Ping implements store.Store.
@@ -228,5 +230,34 @@ func (s *Store) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
 	s.rest.Lock()
 	defer s.rest.Unlock()
 	s.dispatcher = d
+	return nil
+}
+
+// Draining implements store.Settings.
+func (s *Store) Draining(ctx context.Context) ([]string, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	return slices.Sorted(maps.Keys(s.draining)), nil
+}
+
+// SetDraining implements store.Settings.
+func (s *Store) SetDraining(ctx context.Context, node string, draining bool) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	s.rest.Lock()
+	defer s.rest.Unlock()
+	switch {
+	case !draining:
+		delete(s.draining, node)
+	case s.draining[node]:
+	case len(s.draining) >= store.MaxDraining:
+		return fmt.Errorf("memory store: %w: %d nodes are drained", store.ErrTooMany, store.MaxDraining)
+	default:
+		s.draining[node] = true
+	}
 	return nil
 }

@@ -1,12 +1,16 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/skalds-go/skalds/pkg/store"
 )
@@ -121,6 +125,53 @@ var restCases = map[string]func(*testing.T, store.Store){
 			t.Errorf("%+v, error %v", got, err)
 		}
 	},
+	"settings/the nodes that are drained": func(t *testing.T, s store.Store) {
+		drain := func(node string, draining bool) {
+			t.Helper()
+			if err := s.SetDraining(t.Context(), node, draining); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drained := func(want ...string) {
+			t.Helper()
+			if got, err := s.Draining(t.Context()); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%v, error %v; want %v", got, err, want)
+			}
+		}
+		drained()
+		drain("none", false)
+		drained()
+		for _, id := range []string{"b", "a.$x:", "b", "ö"} {
+			drain(id, true)
+		}
+		drained("a.$x:", "b", "ö")
+		drain("b", false)
+		drain("b", false)
+		drained("a.$x:", "ö")
+		if err := s.SaveDispatcher(t.Context(), store.Dispatcher{Strategy: "RANDOM"}); err != nil {
+			t.Fatal(err)
+		}
+		drained("a.$x:", "ö")
+	},
+	"settings/so many nodes are drained and no more": func(t *testing.T, s store.Store) {
+		var group errgroup.Group
+		group.SetLimit(64)
+		for i := range store.MaxDraining {
+			group.Go(func() error { return s.SetDraining(t.Context(), fmt.Sprintf("n%05d", i), true) })
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SetDraining(t.Context(), "one more", true); !errors.Is(err, store.ErrTooMany) || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("one more: %v", err)
+		}
+		if err := s.SetDraining(t.Context(), "n00007", true); err != nil {
+			t.Errorf("one that is drained already: %v", err)
+		}
+		if got, err := s.Draining(t.Context()); err != nil || len(got) != store.MaxDraining {
+			t.Errorf("%d are drained, error %v", len(got), err)
+		}
+	},
 	"ended contexts, ping and close": func(t *testing.T, s store.Store) {
 		if err := s.Ping(t.Context()); err != nil {
 			t.Errorf("ping: %v", err)
@@ -136,6 +187,8 @@ var restCases = map[string]func(*testing.T, store.Store){
 			"positions":  func() error { _, err := s.Positions(ended, "t"); return err },
 			"save":       func() error { return s.SavePositions(ended, "t", map[int]store.Position{0: {}}) },
 			"dispatcher": func() error { _, err := s.Dispatcher(ended); return err },
+			"draining":   func() error { _, err := s.Draining(ended); return err },
+			"drain":      func() error { return s.SetDraining(ended, "n", true) },
 			"settings":   func() error { return s.SaveDispatcher(ended, store.Dispatcher{Strategy: "X"}) },
 		}
 		for name, call := range calls {
