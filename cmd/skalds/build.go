@@ -18,6 +18,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/memory"
 	"github.com/skalds-go/skalds/pkg/store/mongo"
+	"github.com/skalds-go/skalds/pkg/store/sqlite"
 )
 
 type logger = *slog.Logger
@@ -66,8 +67,12 @@ func openRegistry(c config.Redis, log logger) (*redis.Registry, error) {
 
 // openStore makes the store of the tasks. A database that does not answer yet is waited for until ctx ends; the log says so once.
 func openStore(ctx context.Context, c *config.Controller, log logger) (store.Store, error) {
-	if c.Store == config.StoreMemory {
+	switch c.Store {
+	case config.StoreMemory:
 		return memory.New(), nil
+	case config.StoreSQLite:
+		return sqlite.Open(ctx, c.SQLite.Path, sqlite.Options{Sync: sqlite.Sync(c.SQLite.Sync)})
+	case config.StoreMongo:
 	}
 	for said := false; ; said = true {
 		s, err := mongo.Open(ctx, string(c.URI), c.Database)

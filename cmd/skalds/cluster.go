@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -19,6 +22,7 @@ import (
 	"github.com/skalds-go/skalds/node/demo"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/embedded"
+	"github.com/skalds-go/skalds/pkg/lockfile"
 )
 
 const (
@@ -32,6 +36,7 @@ const (
 
 // cluster is all that `skalds dev` runs. Its parts talk to each other over the real protocols, as those of a real one do.
 type cluster struct {
+	lock  *lockfile.Lock // of the data directory; nil without one
 	kafka *embedded.Kafka
 	redis *embedded.Redis
 	api   net.Addr
@@ -58,7 +63,10 @@ func startCluster(ctx context.Context, cmd *cobra.Command, o devOptions, log log
 			err = errors.Join(err, c.stop())
 		}
 	}()
-	if c.kafka, err = embedded.StartKafka(embedded.KafkaConfig{Port: o.kafkaPort}); err != nil {
+	if err := c.takeData(cmd, o.data); err != nil {
+		return nil, err
+	}
+	if c.kafka, err = embedded.StartKafka(embedded.KafkaConfig{Port: o.kafkaPort, DataDir: inData(o.data, "kafka")}); err != nil {
 		return nil, taken(cmd, "--kafka-port", o.kafkaPort, err)
 	}
 	if c.redis, err = embedded.StartRedis(embedded.RedisConfig{Port: o.redisPort}); err != nil {
@@ -78,6 +86,28 @@ func startCluster(ctx context.Context, cmd *cobra.Command, o devOptions, log log
 	return c, nil
 }
 
+// takeData makes the data directory, and keeps a second cluster out of it.
+func (c *cluster) takeData(cmd *cobra.Command, dir string) (err error) {
+	if dir == "" {
+		return nil
+	}
+	if err = os.MkdirAll(dir, 0o700); err == nil {
+		c.lock, err = lockfile.Acquire(inData(dir, "lock"))
+	}
+	if err != nil {
+		return usage(cmd, "--data: %v: end that process or give another directory", err)
+	}
+	return nil
+}
+
+// inData is the path of something in the data directory; empty without one.
+func inData(dir, name string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
+}
+
 // taken says which flag names the port that another program has.
 func taken(cmd *cobra.Command, flag string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -91,6 +121,10 @@ func (c *cluster) startController(ctx context.Context, listener net.Listener, o 
 	c.reach(&cfg.Kafka, &cfg.Redis)
 	cfg.Port = portOf(c.api.String())
 	cfg.Store, cfg.DispatcherStrategy, cfg.TopicPartitions = config.StoreMemory, o.strategy, devPartitions
+	if o.data != "" {
+		cfg.Store = config.StoreSQLite
+		cfg.SQLite = config.SQLite{Path: inData(o.data, "skalds.db"), Sync: config.SQLiteSyncNormal}
+	}
 	deps, closeDeps, err := controllerDeps(ctx, &cfg, log)
 	if err != nil {
 		return err
@@ -130,6 +164,9 @@ func (c *cluster) startNodes(ctx context.Context, o devOptions, log logger) erro
 		cfg.ID = "node-" + strconv.Itoa(i+1)
 		cfg.Capacity, cfg.Prefetch = o.capacity, o.capacity
 		cfg.DrainSoft, cfg.DrainHard = devDrainSoft, devDrainHard
+		if runtime.GOOS == "linux" { // elsewhere there is no proof, as each node would say
+			cfg.StateDir = inData(o.data, "nodes")
+		}
 		n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log))
 		if err != nil {
 			return fmt.Errorf("%s: %w", cfg.ID, err)
@@ -173,6 +210,11 @@ func (c *cluster) stop() error {
 	}
 	if c.kafka != nil {
 		c.kafka.Close()
+	}
+	if c.lock != nil {
+		if err := c.lock.Release(); err != nil {
+			c.errs = append(c.errs, err) // all parts have ended
+		}
 	}
 	c.end()
 	c.mu.Lock()

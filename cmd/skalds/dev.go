@@ -18,6 +18,7 @@ type devOptions struct {
 	kafkaPort, redisPort, httpPort int
 	nodes, capacity                int
 	strategy                       config.Strategy
+	data                           string // directory; empty = in memory
 }
 
 const (
@@ -34,7 +35,8 @@ func newDev() *cobra.Command {
 		Use:   "dev",
 		Short: "Run a whole cluster in this process, for a first try and for development",
 		Long: `Run a Kafka broker, a Redis server, a controller with its API, and nodes that know the demo classes, all in this process and
-reachable from this machine only. Everything is in memory and gone when it ends.
+reachable from this machine only. Everything is in memory and gone when it ends; with --data, tasks and events are kept in a
+directory, and a new start goes on where the last one ended, however it ended (a power cut may cost the last seconds).
 
 Broker and server speak the real protocols: a node of another process joins with KAFKA_HOST/KAFKA_PORT and REDIS_HOST/REDIS_PORT.
 
@@ -42,6 +44,7 @@ It prints what it started and what to try next, and nothing else below LOG_LEVEL
 seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it with exit code 2.`,
 		Example: `  skalds dev
   skalds dev --nodes 0                                   only your own nodes
+  skalds dev --data ./skalds-data                        keep everything in a directory
   skalds dev --kafka-port 0 --redis-port 0 --http-port 0 on free ports`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,6 +71,7 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 	f.IntVar(&o.kafkaPort, "kafka-port", devKafkaPort, "`port` of the Kafka broker; 0 takes a free one")
 	f.IntVar(&o.redisPort, "redis-port", devRedisPort, "`port` of the Redis server; 0 takes a free one")
 	f.IntVar(&o.httpPort, "http-port", devHTTPPort, "`port` of the API; 0 takes a free one")
+	f.StringVar(&o.data, "data", "", "`directory` in which tasks and events are kept; it is made where there is none")
 	f.IntVar(&o.nodes, "nodes", 2, "how many nodes to run; 0 for none")
 	f.IntVar(&o.capacity, "capacity", 16, "how many tasks each node runs at once")
 	f.StringVar(&strategy, "strategy", "", "how a node is chosen for a task: LEAST_TASKS, ROUND_ROBIN or RANDOM (env DISPATCHER_STRATEGY; default LEAST_TASKS)")

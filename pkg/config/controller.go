@@ -24,6 +24,7 @@ type Controller struct {
 	Kafka
 	Redis
 	Mongo
+	SQLite
 
 	// Store says where the tasks are kept.
 	Store StoreKind `envconfig:"STORE" default:"mongo"`

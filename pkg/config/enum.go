@@ -86,12 +86,31 @@ type StoreKind string
 const (
 	StoreMongo  StoreKind = "mongo"  // MongoDB
 	StoreMemory StoreKind = "memory" // this process only: all is gone when it ends
+	StoreSQLite StoreKind = "sqlite" // one file on this machine, for one controller
 )
 
 // Set takes the text's value.
 func (s *StoreKind) Set(text string) error { return setEnum(s, text) }
 func (s StoreKind) check() error           { return checkEnum(s) }
-func (s StoreKind) words() []string        { return []string{string(StoreMongo), string(StoreMemory)} }
+func (s StoreKind) words() []string {
+	return []string{string(StoreMongo), string(StoreMemory), string(StoreSQLite)}
+}
+
+// SQLiteSync says what an acknowledged write into the file of STORE=sqlite outlives.
+type SQLiteSync string
+
+// The values.
+const (
+	SQLiteSyncFull   SQLiteSync = "full"   // a power cut
+	SQLiteSyncNormal SQLiteSync = "normal" // the end of the process, but not a power cut
+)
+
+// Set takes the text's value.
+func (s *SQLiteSync) Set(text string) error { return setEnum(s, text) }
+func (s SQLiteSync) check() error           { return checkEnum(s) }
+func (s SQLiteSync) words() []string {
+	return []string{string(SQLiteSyncFull), string(SQLiteSyncNormal)}
+}
 
 // NodeMode says where the tasks of a node come from.
 type NodeMode string

@@ -1,7 +1,7 @@
 // Package embedded runs a Kafka broker and a Redis server inside the process, for `skalds dev` and for tests.
 //
 // Both speak the real protocols on a loopback port, so clients in other processes and other languages can use them.
-// Both hold their data in memory and forget it when they are closed.
+// Both hold their data in memory and forget it when they are closed, but for a broker with a DataDir.
 //
 // Invariants:
 //   - A server listens on 127.0.0.1 only.

@@ -27,6 +27,9 @@ const (
 type KafkaConfig struct {
 	// Port on 127.0.0.1; 0 takes a free one.
 	Port int
+	// DataDir is where topics and logs are kept, for one broker at a time; it is made where there is none. A broker that starts on it has
+	// what the last one had acknowledged, however that ended, but after a power cut. Empty keeps everything in memory.
+	DataDir string
 }
 
 // Kafka is one broker in this process.
@@ -39,7 +42,7 @@ type Kafka struct {
 // StartKafka starts one broker without topics; it creates none by itself. Create topics with TopicConfig, otherwise
 // they are trimmed by the same limits but only once some topic has been created with it.
 func StartKafka(cfg KafkaConfig) (*Kafka, error) {
-	cluster, err := kfake.NewCluster(
+	opts := []kfake.Opt{
 		kfake.Ports(cfg.Port),
 		kfake.ClusterID("skalds-dev"),
 		kfake.DefaultNumPartitions(kafkaDefaultPartitions),
@@ -49,7 +52,11 @@ func StartKafka(cfg KafkaConfig) (*Kafka, error) {
 			"log.retention.ms":       strconv.Itoa(kafkaRetentionMs),
 			"log.segment.bytes":      strconv.Itoa(kafkaSegmentBytes),
 		}),
-	)
+	}
+	if cfg.DataDir != "" {
+		opts = append(opts, kfake.DataDir(cfg.DataDir))
+	}
+	cluster, err := kfake.NewCluster(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("start the embedded kafka broker on port %d: %w", cfg.Port, err)
 	}
@@ -59,7 +66,7 @@ func StartKafka(cfg KafkaConfig) (*Kafka, error) {
 // Addr returns host:port of the broker.
 func (k *Kafka) Addr() string { return k.addr }
 
-// Close stops the broker and drops its data. Further calls do nothing.
+// Close stops the broker and drops what it keeps in memory. Further calls do nothing.
 func (k *Kafka) Close() { k.close.Do(k.cluster.Close) }
 
 // TopicConfig returns the configuration that every topic on the embedded broker is to be created with: a small

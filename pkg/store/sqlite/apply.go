@@ -6,34 +6,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// guarded are the columns that a change looks at or sets, but attachments and result, which it only replaces.
-const guarded = "SELECT n, id, status, not_before, executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, run FROM tasks WHERE id IN "
+// guarded are the columns that decide whether a change applies, and what it adds to.
+const guarded = "SELECT n, id, status, attempt, claim, desired, version, run FROM tasks WHERE id IN "
 
-// lot are the numbers of ids that one statement takes; what is too many for the largest takes several.
-var lot = []int{1, 8, 64, 256}
+// maxList is the largest number of values in a list of a statement; what is more takes several.
+const maxList = 256
 
-// listOf is the size of the smallest list that takes n values, or the largest there is.
+// listOf is the size of the list for n values: the next power of two, so that there are few statements to prepare.
 func listOf(n int) int {
-	for _, size := range lot {
-		if n <= size {
-			return size
-		}
+	size := 1
+	for size < n && size < maxList {
+		size *= 2
 	}
-	return lot[len(lot)-1]
+	return size
 }
 
 // inList is a statement that ends with a list of values.
 func inList(sql string, size int) string { return sql + "(?" + strings.Repeat(", ?", size-1) + ")" }
 
 // each runs a statement that ends with a list, for all values.
-func each[V any](ctx context.Context, c *conn, sql string, all []V, yield func([]driver.Value) error) error {
+func each[V any](c *conn, sql string, all []V, yield func([]driver.Value) error) error {
 	for len(all) > 0 {
 		size := listOf(len(all))
 		list := make([]driver.Value, size) // where there are fewer values, NULL, which nothing equals
@@ -41,7 +40,7 @@ func each[V any](ctx context.Context, c *conn, sql string, all []V, yield func([
 		for i, v := range all[:n] {
 			list[i] = v
 		}
-		if err := c.query(ctx, inList(sql, size), yield, list...); err != nil {
+		if err := c.query(inList(sql, size), yield, list...); err != nil {
 			return err
 		}
 		all = all[n:]
@@ -49,15 +48,11 @@ func each[V any](ctx context.Context, c *conn, sql string, all []V, yield func([
 	return nil
 }
 
-// kept stands for a text of the row that was not read.
-var kept = json.RawMessage("kept")
-
-func isKept(raw json.RawMessage) bool { return len(raw) > 0 && &raw[0] == &kept[0] }
-
 // held is a task while changes are made to it.
 type held struct {
 	n       int64
-	was, is task.Task
+	status  int64
+	is      task.Task
 	applied int // changes
 }
 
@@ -119,9 +114,9 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 		}
 	}
 	rows := make([]held, 0, len(ids))
-	err = each(context.Background(), t.conn, guarded, ids, func(row []driver.Value) error {
+	err = each(t.conn, guarded, ids, func(row []driver.Value) error {
 		rows = append(rows, hold(row))
-		tasks[rows[len(rows)-1].was.ID] = &rows[len(rows)-1]
+		tasks[rows[len(rows)-1].is.ID] = &rows[len(rows)-1]
 		return nil
 	})
 	if err != nil {
@@ -142,56 +137,74 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 		case err == nil:
 			applied += h.applied
 		case errors.As(err, &never):
-			refused = errors.Join(refused, fmt.Errorf("task %q: %w", h.was.ID, err))
+			refused = errors.Join(refused, fmt.Errorf("task %q: %w", h.is.ID, err))
 		default:
-			return 0, nil, fmt.Errorf("task %q: %w", h.was.ID, err)
+			return 0, nil, fmt.Errorf("task %q: %w", h.is.ID, err)
 		}
 	}
 	return applied, refused, nil
 }
 
+// What stands in a held task for a value that was not read: no change sets these, so what is something else after it is to be written.
+var (
+	keptText = "\x00kept"
+	keptTime = int64(math.MinInt64)
+	keptJSON = json.RawMessage("kept")
+)
+
 // hold reads a row of guarded.
 func hold(row []driver.Value) held {
 	c := cells(row)
-	h := held{n: c.int()}
-	t := &h.was
-	t.ID = c.text()
-	t.LifecycleStatus, _ = status(c.int()) // one that is none matches no change
-	t.NotBefore, t.Executor, t.Attempt, t.ClaimID, t.Desired, t.Incarnation = c.int(), c.text(), c.int(), c.text(), task.Desired(c.text()), c.text()
-	t.AssignedDateTime, t.StartDateTime, t.FinishDateTime, t.Error, t.AttachmentsVersion = c.int(), c.int(), c.int(), c.text(), c.int()
+	h := held{n: c.int(), is: task.Task{
+		Executor: keptText, Incarnation: keptText, Error: keptText, Attachments: keptJSON, Result: keptJSON,
+		NotBefore: keptTime, AssignedDateTime: keptTime, StartDateTime: keptTime, FinishDateTime: keptTime,
+	}}
+	t := &h.is
+	t.ID, h.status = c.text(), c.int()
+	t.LifecycleStatus, _ = status(h.status) // one that is none matches no change
+	t.Attempt, t.ClaimID, t.Desired, t.AttachmentsVersion = c.int(), c.text(), task.Desired(c.text()), c.int()
 	var r run
 	if unpack("run", c.next(), &r) == nil { // what cannot be read is begun anew
 		r.give(t)
 	}
-	t.Attachments, t.Result = kept, kept
-	h.is = h.was
-	h.is.Attempts = slices.Clone(h.was.Attempts)
 	return h
 }
 
-// What else a statement that writes a changed row sets. It stands apart since an index is written anew where one of its columns is set, also
-// where the value stays, and so is what is large.
-const (
-	setExecutor = 1 << iota
-	setResult
-	setAttachments
-)
+// setter is a column that changes set.
+type setter struct {
+	column string
+	value  func(*task.Task) (v driver.Value, touched bool)
+}
 
-// updates are the statements that write a changed row, by what else they set. What all of them set costs no index anything that the status
-// does not cost it in any case.
-var updates = func() (all [8]string) {
-	for i := range all {
-		sql := "UPDATE tasks SET status = ?, updated = ?, not_before = ?, attempt = ?, claim = ?, desired = ?, incarnation = ?, assigned = ?, started = ?, " +
-			"finished = ?, error = ?, version = ?, run = ?"
-		for k, column := range []string{"executor", "result", "attachments"} {
-			if i&(1<<k) != 0 {
-				sql += ", " + column + " = ?"
-			}
-		}
-		all[i] = sql + " WHERE n = ?"
-	}
-	return all
-}()
+func setText(column string, of func(*task.Task) string) setter {
+	return setter{column, func(t *task.Task) (driver.Value, bool) { s := of(t); return text(s), s != keptText }}
+}
+
+func setTime(column string, of func(*task.Task) int64) setter {
+	return setter{column, func(t *task.Task) (driver.Value, bool) { n := of(t); return n, n != keptTime }}
+}
+
+// setters are the columns that are written only if a change has touched them: each costs time, and one with an index more of it. What is
+// cheap, or mostly touched, is always written.
+var setters = []setter{
+	{"attempt", func(t *task.Task) (driver.Value, bool) { return t.Attempt, t.Executor != keptText }},
+	{"claim", func(t *task.Task) (driver.Value, bool) { return text(t.ClaimID), t.Executor != keptText }},
+	setText("executor", func(t *task.Task) string { return t.Executor }),
+	setText("incarnation", func(t *task.Task) string { return t.Incarnation }),
+	setText("error", func(t *task.Task) string { return t.Error }),
+	setTime("not_before", func(t *task.Task) int64 { return t.NotBefore }),
+	setTime("assigned", func(t *task.Task) int64 { return t.AssignedDateTime }),
+	setTime("started", func(t *task.Task) int64 { return t.StartDateTime }),
+	setTime("finished", func(t *task.Task) int64 { return t.FinishDateTime }),
+	{"result", func(t *task.Task) (driver.Value, bool) { return blob(t.Result), !isKept(t.Result) }},
+	{"version", func(t *task.Task) (driver.Value, bool) { return t.AttachmentsVersion, !isKept(t.Attachments) }},
+	{"attachments", func(t *task.Task) (driver.Value, bool) {
+		v, _ := attach(t.Attachments)
+		return v, !isKept(t.Attachments)
+	}},
+}
+
+func isKept(raw json.RawMessage) bool { return len(raw) > 0 && &raw[0] == &keptJSON[0] }
 
 const (
 	deleteBody = "DELETE FROM bodies WHERE n = ?"
@@ -200,46 +213,51 @@ const (
 
 // update writes a changed row.
 func (t *tx) update(h *held) error {
-	is := &h.is
-	r := runOf(is)
+	r := runOf(&h.is)
 	packed, err := packRun(&r)
 	if err != nil {
 		return refusal{err}
 	}
-	set := []driver.Value{
-		number(is.LifecycleStatus), is.UpdateDateTime, is.NotBefore, is.Attempt, text(is.ClaimID), text(is.Desired), text(is.Incarnation),
-		is.AssignedDateTime, is.StartDateTime, is.FinishDateTime, text(is.Error), is.AttachmentsVersion, packed,
-	}
+	to := number(h.is.LifecycleStatus)
+	values := append(t.values[:0], to, h.is.UpdateDateTime, text(h.is.Desired), packed)
 	which := 0
-	if is.Executor != h.was.Executor {
-		which |= setExecutor
-		set = append(set, text(is.Executor))
+	for i, s := range setters {
+		if v, touched := s.value(&h.is); touched {
+			which |= 1 << i
+			values = append(values, v)
+		}
 	}
-	if !isKept(is.Result) {
-		which |= setResult
-		set = append(set, blob(is.Result))
-	}
-	var body []byte
-	if !isKept(is.Attachments) {
-		which |= setAttachments
-		var attachments driver.Value
-		attachments, body = attach(is.Attachments)
-		set = append(set, attachments)
-	}
-	if _, err := t.exec(updates[which], append(set, h.n)...); err != nil {
+	t.values = append(values, h.n)
+	if _, err := t.exec(t.updating(which), t.values...); err != nil {
 		return refusable(err)
 	}
-	if which&setAttachments != 0 {
+	if !isKept(h.is.Attachments) {
 		if _, err := t.exec(deleteBody, h.n); err != nil {
 			return err
 		}
-	}
-	if body != nil {
-		if _, err := t.exec(addBody, h.n, body); err != nil {
-			return refusable(err)
+		if _, body := attach(h.is.Attachments); body != nil {
+			if _, err := t.exec(addBody, h.n, body); err != nil {
+				return refusable(err)
+			}
 		}
 	}
-	t.counts[number(h.was.LifecycleStatus)]--
-	t.counts[number(is.LifecycleStatus)]++
+	t.counts[h.status]--
+	t.counts[to]++
 	return nil
+}
+
+// updating is the statement that writes these of the setters. There are few that changes lead to.
+func (t *tx) updating(which int) string {
+	sql, ok := t.updates[which]
+	if !ok {
+		sql = "UPDATE tasks SET status = ?, updated = ?, desired = ?, run = ?"
+		for i, s := range setters {
+			if which&(1<<i) != 0 {
+				sql += ", " + s.column + " = ?"
+			}
+		}
+		sql += " WHERE n = ?"
+		t.updates[which] = sql
+	}
+	return sql
 }

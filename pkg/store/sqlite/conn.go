@@ -16,7 +16,9 @@ import (
 type conn struct {
 	driver.Conn
 
-	stmts map[string]*stmt
+	stmts   map[string]*stmt
+	updates map[int]string // see tx.updating
+	values  []driver.Value // of the statement that tx.update runs
 }
 
 // stmt is a prepared statement.
@@ -45,7 +47,7 @@ func dial(ctx context.Context, path string, params ...string) (*conn, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // fail names the file
 	}
-	return &conn{Conn: c, stmts: make(map[string]*stmt)}, nil
+	return &conn{Conn: c, stmts: make(map[string]*stmt), updates: make(map[int]string)}, nil
 }
 
 // Close frees the connection and its statements.
@@ -57,10 +59,22 @@ func (c *conn) Close() error {
 	return errors.Join(append(errs, c.Conn.Close())...)
 }
 
-// statement is the statement of a text, which is prepared once. The texts are few: constants, or made of constants.
+// maxStatements is how many prepared statements a connection keeps: more than the flows repeat. There are some hundred more for the filters
+// of List.
+const maxStatements = 64
+
+// statement is the statement of a text, which is prepared once.
 func (c *conn) statement(sql string) (*stmt, error) {
 	if s, ok := c.stmts[sql]; ok {
 		return s, nil
+	}
+	if len(c.stmts) >= maxStatements {
+		for text, s := range c.stmts {
+			if err := s.Close(); err != nil {
+				return nil, err //nolint:wrapcheck // fail names the file
+			}
+			delete(c.stmts, text)
+		}
 	}
 	p, err := c.Prepare(sql)
 	if err != nil {
@@ -98,9 +112,14 @@ func (c *conn) exec(sql string, values ...driver.Value) (int64, error) {
 	return result.RowsAffected() //nolint:wrapcheck // it gives no error
 }
 
-// query runs a statement and calls yield for each row, which is only lent. The end of ctx ends the search for the first row; a statement
-// for whose other rows there is long to search gives all in one.
-func (c *conn) query(ctx context.Context, sql string, yield func(row []driver.Value) error, values ...driver.Value) (err error) {
+// query runs a statement that finds its rows by an index, and calls yield for each; the row is only lent.
+func (c *conn) query(sql string, yield func(row []driver.Value) error, values ...driver.Value) error {
+	return c.search(context.Background(), sql, yield, values...)
+}
+
+// search is query for a statement that may have to look at many rows to find the first. The end of ctx ends that, which costs about as much
+// as a small statement does; it does not end the search for further rows.
+func (c *conn) search(ctx context.Context, sql string, yield func(row []driver.Value) error, values ...driver.Value) (err error) {
 	s, err := c.statement(sql)
 	if err != nil {
 		return err
@@ -127,7 +146,7 @@ func (c *conn) query(ctx context.Context, sql string, yield func(row []driver.Va
 }
 
 // number runs a query that gives one whole number, or none: then it is 0.
-func (c *conn) number(ctx context.Context, sql string, values ...driver.Value) (n int64, err error) {
-	err = c.query(ctx, sql, func(row []driver.Value) error { n, _ = row[0].(int64); return nil }, values...)
+func (c *conn) number(sql string, values ...driver.Value) (n int64, err error) {
+	err = c.query(sql, func(row []driver.Value) error { n, _ = row[0].(int64); return nil }, values...)
 	return n, err
 }

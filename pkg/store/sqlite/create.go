@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -31,7 +33,10 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 	if err := store.CheckBatch(len(tasks)); err != nil {
 		return nil, fmt.Errorf("sqlite: create: %w", err)
 	}
-	checked := make([]store.CreateOutcome, len(tasks))
+	if err := ctx.Err(); err != nil {
+		return nil, s.fail("create", err)
+	}
+	out := make([]store.CreateOutcome, len(tasks))
 	rows := make([]newRow, 0, len(tasks))
 	bytes := 0
 	for i := range tasks {
@@ -42,31 +47,43 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 			r.values, r.body, err = values(t)
 		}
 		if err != nil {
-			checked[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", t.ID, err)}
+			out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", t.ID, err)}
 			continue
 		}
 		r.status = number(t.LifecycleStatus)
 		bytes += len(t.Attachments) + len(t.Result)
 		rows = append(rows, r)
 	}
-	var out []store.CreateOutcome
-	err := s.commit(ctx, "create", s.calls, &call{rows: len(rows), bytes: bytes, do: func(t *tx) error {
-		out = append(out[:0], checked...)
-		for i := range rows {
-			if err := t.create(&rows[i], &out[rows[i].place]); err != nil {
-				return err
+	for part := range slices.Chunk(rows, partRows) {
+		var found []store.CreateOutcome
+		err := s.commit(ctx, "create", s.calls, &call{rows: len(part), bytes: bytes * len(part) / len(rows), do: func(t *tx) error {
+			found = make([]store.CreateOutcome, len(part))
+			for i := range part {
+				if err := t.create(&part[i], &found[i]); err != nil {
+					return err
+				}
 			}
+			return nil
+		}})
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	}})
-	if err != nil {
-		return nil, err
+		for i := range part {
+			out[part[i].place] = found[i]
+		}
 	}
 	return out, nil
 }
 
+// partRows is how many tasks of a Create share a transaction, so that many new tasks do not hold up for long those that run.
+const partRows = 200
+
 func (t *tx) create(r *newRow, out *store.CreateOutcome) error {
-	n, err := t.exec(insertTask, r.values...)
+	sql := insertNew
+	if len(r.values) > newValues {
+		sql = insertTask
+	}
+	n, err := t.exec(sql, r.values...)
 	switch never := (refusal{}); {
 	case errors.As(refusable(err), &never):
 		*out = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", r.id, err)}
@@ -102,7 +119,7 @@ func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
 		if look.value == "" {
 			continue
 		}
-		if err := t.query(context.Background(), look.sql, take, look.value); err != nil {
+		if err := t.query(look.sql, take, look.value); err != nil {
 			return store.CreateOutcome{}, fmt.Errorf("task %q: %w", r.id, err)
 		}
 		if found != nil {
@@ -111,5 +128,8 @@ func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
 	}
 	return store.CreateOutcome{}, fmt.Errorf("task %q: %w", r.id, errNoObstacle)
 }
+
+// newValues is how many values insertNew takes.
+var newValues = strings.Count(insertNew, "?")
 
 var errNoObstacle = errors.New("it was not stored, and nothing is in its way")

@@ -65,8 +65,8 @@ func behindPrefix(prefix string) string {
 
 // page is the statement for the rows of a page, as one JSON array, so that the whole search is one step, which the end of a context ends.
 func (s *search) page(executor bool) string {
-	return "SELECT json_group_array(n) FROM (SELECT n FROM (" +
-		s.union(executor, "n, created, id", " AND (created, id) < (?, ?)") + ") ORDER BY created DESC, id DESC LIMIT ? OFFSET ?)"
+	return "SELECT json_group_array(n) FROM (" +
+		s.union(executor, "n, created, id", " AND (created, id) < (?, ?)") + " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?)"
 }
 
 // count is the statement for the number of all that match.
@@ -111,9 +111,11 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 			return store.ListPage{}, fmt.Errorf("sqlite: list: %w", err)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
+	defer cancel()
 	what := newSearch(&f)
 	var page store.ListPage
-	err := s.snapshot(ctx, "list", func(ctx context.Context, c *conn) error {
+	err := s.snapshot(ctx, "list", func(c *conn) error {
 		rows, err := what.find(ctx, c, f.Executor != "", at, id, f.Limit+1, f.Skip)
 		if err != nil {
 			return err
@@ -122,7 +124,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 		if more {
 			rows = rows[:f.Limit]
 		}
-		if err := each(ctx, c, tasksByRow, rows, collect(&page.Tasks)); err != nil {
+		if err := each(c, tasksByRow, rows, collect(&page.Tasks)); err != nil {
 			return err
 		}
 		slices.SortFunc(page.Tasks, newestFirst)
@@ -153,7 +155,7 @@ func (s *search) find(ctx context.Context, c *conn, executor bool, at int64, id 
 	for range s.times(executor) {
 		values = append(append(values, s.values...), at, id)
 	}
-	err = c.query(ctx, s.page(executor), func(row []driver.Value) error {
+	err = c.search(ctx, s.page(executor), func(row []driver.Value) error {
 		list, _ := row[0].(string)
 		return json.Unmarshal([]byte(list), &rows)
 	}, append(values, int64(limit), int64(skip))...)
@@ -172,5 +174,6 @@ func (s *Store) total(ctx context.Context, c *conn, what *search, executor bool)
 	for range what.times(executor) {
 		values = append(values, what.values...)
 	}
-	return c.number(ctx, what.count(executor), values...)
+	err = c.search(ctx, what.count(executor), func(row []driver.Value) error { n, _ = row[0].(int64); return nil }, values...)
+	return n, err
 }

@@ -55,11 +55,11 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 		page.Tasks = append(page.Tasks, t)
 		return nil
 	}
-	err := s.read(ctx, op, func(ctx context.Context, c *conn) error {
+	err := s.read(ctx, op, func(c *conn) error {
 		if !after.Set {
-			return c.query(ctx, pendingHead, take, int64(limit))
+			return c.query(pendingHead, take, int64(limit))
 		}
-		return c.query(ctx, pendingBehind, take, int64(^after.Priority), after.CreateDateTime, after.ID, int64(limit))
+		return c.query(pendingBehind, take, int64(^after.Priority), after.CreateDateTime, after.ID, int64(limit))
 	})
 	if err != nil {
 		return store.PendingPage{}, err
@@ -98,8 +98,8 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 		return 0, 0, fmt.Errorf("sqlite: ripen: %w", err)
 	}
 	const op = "let tasks wait whose time has come"
-	err = s.read(ctx, op, func(ctx context.Context, c *conn) (err error) {
-		next, err = c.number(ctx, unripe)
+	err = s.read(ctx, op, func(c *conn) (err error) {
+		next, err = c.number(unripe)
 		return err
 	})
 	if err != nil || next == 0 || next > now {
@@ -108,7 +108,7 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 	err = s.commit(ctx, op, s.calls, &call{rows: limit, do: func(t *tx) (err error) {
 		var found []int64
 		ripened = 0
-		err = t.query(context.Background(), ripe, func(row []driver.Value) error {
+		err = t.query(ripe, func(row []driver.Value) error {
 			n, _ := row[0].(int64)
 			found = append(found, n)
 			return nil
@@ -116,7 +116,7 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 		if err != nil {
 			return err
 		}
-		for some := range slices.Chunk(found, lot[len(lot)-1]) {
+		for some := range slices.Chunk(found, maxList) {
 			size := listOf(len(some))
 			list := make([]driver.Value, size)
 			for i, n := range some {
@@ -128,7 +128,7 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 			}
 			ripened += int(n)
 		}
-		next, err = t.number(context.Background(), unripe)
+		next, err = t.number(unripe)
 		return err
 	}})
 	if err != nil {
@@ -142,12 +142,11 @@ func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, 0, fmt.Errorf("sqlite: overdue: %w", err)
 	}
-	err = s.snapshot(ctx, "read what is overdue", func(ctx context.Context, c *conn) (err error) {
-		if err := c.query(ctx, overdue, collect(&tasks), now, int64(limit)); err != nil {
+	err = s.read(ctx, "read what is overdue", func(c *conn) (err error) {
+		if next, err = c.number(nextOverdue, now); err != nil {
 			return err
 		}
-		next, err = c.number(ctx, nextOverdue, now)
-		return err
+		return c.query(overdue, collect(&tasks), now, int64(limit))
 	})
 	if err != nil {
 		return nil, 0, err

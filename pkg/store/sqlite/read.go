@@ -43,7 +43,7 @@ func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
 		}
 	}
 	out := make([]task.Task, 0, len(once))
-	err := s.snapshot(ctx, "get", func(ctx context.Context, c *conn) error { return each(ctx, c, tasksByID, once, collect(&out)) })
+	err := s.snapshot(ctx, "get", func(c *conn) error { return each(c, tasksByID, once, collect(&out)) })
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 		at, id := int64(minTime), ""
 		for more := true; more; {
 			var page []task.Task
-			err := s.read(ctx, "read what is active", func(ctx context.Context, c *conn) error {
-				return c.query(ctx, active, collect(&page), n, at, id, int64(pageSize))
+			err := s.read(ctx, "read what is active", func(c *conn) error {
+				return c.query(active, collect(&page), n, at, id, int64(pageSize))
 			})
 			if err != nil {
 				return err
@@ -81,7 +81,7 @@ func (s *Store) Wishes(ctx context.Context, limit int) ([]task.Task, error) {
 		return nil, fmt.Errorf("sqlite: wishes: %w", err)
 	}
 	var out []task.Task
-	err := s.read(ctx, "read wishes", func(ctx context.Context, c *conn) error { return c.query(ctx, wishes, collect(&out), int64(limit)) })
+	err := s.read(ctx, "read wishes", func(c *conn) error { return c.query(wishes, collect(&out), int64(limit)) })
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func (s *Store) Counts(ctx context.Context) (map[task.Status]int64, error) {
 }
 
 // loadCounts counts what the file holds.
-func (s *Store) loadCounts(ctx context.Context) error {
-	return s.writer.query(ctx, countAll, func(row []driver.Value) error {
+func (s *Store) loadCounts() error {
+	return s.writer.query(countAll, func(row []driver.Value) error {
 		c := cells(row)
 		if n := c.int(); n >= 0 && n < int64(len(s.counts)) {
 			s.counts[n].Store(c.int())

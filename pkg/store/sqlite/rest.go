@@ -28,8 +28,8 @@ const (
 
 // Leader implements store.Leases.
 func (s *Store) Leader(ctx context.Context) (l store.Leader, err error) {
-	err = s.read(ctx, "read the leader", func(ctx context.Context, c *conn) error {
-		return c.query(ctx, readLeader, func(row []driver.Value) error {
+	err = s.read(ctx, "read the leader", func(c *conn) error {
+		return c.query(readLeader, func(row []driver.Value) error {
 			c := cells(row)
 			l = store.Leader{Holder: c.text(), Address: c.text(), Mode: c.text(), Term: c.int(), Counter: c.int()}
 			return nil
@@ -51,8 +51,8 @@ func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (swapped
 // Positions implements store.Positions.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Position, error) {
 	positions := make(map[int]store.Position)
-	err := s.read(ctx, "read positions", func(ctx context.Context, c *conn) error {
-		return c.query(ctx, readPositions, func(row []driver.Value) error {
+	err := s.read(ctx, "read positions", func(c *conn) error {
+		return c.query(readPositions, func(row []driver.Value) error {
 			c := cells(row)
 			positions[int(c.int())] = store.Position{Offset: c.int(), Check: uint64(c.int())} //nolint:gosec // the same 64 bits
 			return nil
@@ -82,8 +82,8 @@ func (s *Store) SavePositions(ctx context.Context, topic string, positions map[i
 
 // Dispatcher implements store.Settings.
 func (s *Store) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) {
-	err = s.read(ctx, "read settings", func(ctx context.Context, c *conn) error {
-		return c.query(ctx, readSetting, func(row []driver.Value) error {
+	err = s.read(ctx, "read settings", func(c *conn) error {
+		return c.query(readSetting, func(row []driver.Value) error {
 			value, _ := row[0].(string)
 			if err := json.Unmarshal([]byte(value), &d); err != nil {
 				return fmt.Errorf("the setting %s is %q: %w", dispatcherSetting, value, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/skalds-go/skalds/pkg/task"
@@ -148,23 +149,28 @@ func status(n int64) (task.Status, error) {
 	return statuses[n], nil
 }
 
-// columns are those of a whole task but its row number, in the order of values and decode. The last two are left out of a light one.
-var columns = []string{
-	"id", "status", "mode", "rank", "created", "updated", "not_before", "deadline", "persistent", "class", "executor", "attempt", "claim", "key", "desired",
-	"incarnation", "assigned", "started", "finished", "error", "version", "run", "spec", "attachments", "result",
-}
+// The columns of a task but its row number, in the order of values and decode: those that are given with it, those that its runs set, and
+// those that may be large.
+const (
+	givenColumns = "id, status, mode, rank, created, updated, not_before, deadline, persistent, class, key, spec"
+	runColumns   = "executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, run"
 
-var (
-	// whole selects a task with all that belongs to it.
-	whole = strings.Replace(strings.Join(columns, ", "), "attachments",
-		"CASE typeof(attachments) WHEN 'integer' THEN coalesce((SELECT body FROM bodies WHERE bodies.n = tasks.n), 'lost') ELSE attachments END", 1)
-	// light selects a task without attachments and result.
-	light = strings.Join(columns[:len(columns)-2], ", ")
-	// insertTask stores a task where nothing is in its way.
-	insertTask = "INSERT INTO tasks (" + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ") ON CONFLICT DO NOTHING"
+	// whole selects a task with all that belongs to it; light selects it without attachments and result.
+	whole = light + ", CASE typeof(attachments) WHEN 'integer' THEN coalesce((SELECT body FROM bodies WHERE bodies.n = tasks.n), 'lost') ELSE attachments END, result"
+	light = givenColumns + ", " + runColumns
 )
 
-// values are a new task's, in the order of columns, and its attachments if they stand apart.
+// insertNew stores a task that never ran where nothing is in its way, insertTask any.
+var (
+	insertNew  = insert(givenColumns + ", attachments")
+	insertTask = insert(givenColumns + ", attachments, " + runColumns + ", result")
+)
+
+func insert(columns string) string {
+	return "INSERT INTO tasks (" + columns + ") VALUES (?" + strings.Repeat(", ?", strings.Count(columns, ",")) + ") ON CONFLICT DO NOTHING"
+}
+
+// values are what insertTask takes, and the attachments if they stand apart. Of a task that never ran they are what insertNew takes.
 func values(t *task.Task) (row []driver.Value, body []byte, err error) {
 	r, s := runOf(t), specOf(t)
 	packedRun, runErr := packRun(&r)
@@ -173,12 +179,18 @@ func values(t *task.Task) (row []driver.Value, body []byte, err error) {
 		return nil, nil, fmt.Errorf("task %q: %w", t.ID, err)
 	}
 	attachments, body := attach(t.Attachments)
-	return []driver.Value{
+	row = []driver.Value{
 		t.ID, number(t.LifecycleStatus), flag(t.Mode == task.ModeActive), int64(^t.Priority), t.CreateDateTime, t.UpdateDateTime,
-		t.NotBefore, t.DeadlineDateTime, flag(t.IsPersistent), t.ClassName, text(t.Executor), t.Attempt, text(t.ClaimID), text(t.IdempotencyKey), text(t.Desired),
-		text(t.Incarnation), t.AssignedDateTime, t.StartDateTime, t.FinishDateTime, text(t.Error), t.AttachmentsVersion, packedRun, packedSpec,
-		attachments, blob(t.Result),
-	}, body, nil
+		t.NotBefore, t.DeadlineDateTime, flag(t.IsPersistent), t.ClassName, text(t.IdempotencyKey), packedSpec, attachments,
+	}
+	ran := []driver.Value{
+		text(t.Executor), t.Attempt, text(t.ClaimID), text(t.Desired), text(t.Incarnation), t.AssignedDateTime, t.StartDateTime,
+		t.FinishDateTime, text(t.Error), t.AttachmentsVersion, packedRun, blob(t.Result),
+	}
+	if slices.ContainsFunc(ran, func(v driver.Value) bool { return v != nil && v != int64(0) }) {
+		row = append(row, ran...)
+	}
+	return row, body, nil
 }
 
 // cells reads the values of a row one after the other. A value that is not there, or of another type, reads as nothing.
@@ -219,19 +231,20 @@ func decode(row []driver.Value) (t task.Task, err error) {
 	}
 	t.Priority = int(^c.int())
 	t.CreateDateTime, t.UpdateDateTime, t.NotBefore, t.DeadlineDateTime, t.IsPersistent = c.int(), c.int(), c.int(), c.int(), c.int() != 0
-	t.ClassName, t.Executor, t.Attempt, t.ClaimID, t.IdempotencyKey, t.Desired = c.text(), c.text(), c.int(), c.text(), c.text(), task.Desired(c.text())
+	t.ClassName, t.IdempotencyKey = c.text(), c.text()
+	var s spec
+	if bad = unpack("spec", c.next(), &s); bad != nil {
+		errs = append(errs, bad)
+	} else {
+		s.give(&t)
+	}
+	t.Executor, t.Attempt, t.ClaimID, t.Desired = c.text(), c.int(), c.text(), task.Desired(c.text())
 	t.Incarnation, t.AssignedDateTime, t.StartDateTime, t.FinishDateTime, t.Error, t.AttachmentsVersion = c.text(), c.int(), c.int(), c.int(), c.text(), c.int()
 	var r run
 	if bad = unpack("run", c.next(), &r); bad != nil {
 		errs = append(errs, bad)
 	} else {
 		r.give(&t)
-	}
-	var s spec
-	if bad = unpack("spec", c.next(), &s); bad != nil {
-		errs = append(errs, bad)
-	} else {
-		s.give(&t)
 	}
 	if c.is(2) {
 		if t.Attachments, bad = document("attachments", c.next()); bad != nil {

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -18,6 +17,7 @@ const applicationID = 0x736b616c
 var migrations = []string{`
 CREATE TABLE tasks (
 	n           INTEGER PRIMARY KEY,
+	-- given with the task
 	id          TEXT    NOT NULL,
 	status      INTEGER NOT NULL,
 	mode        INTEGER NOT NULL,
@@ -28,19 +28,21 @@ CREATE TABLE tasks (
 	deadline    INTEGER NOT NULL,
 	persistent  INTEGER NOT NULL,
 	class       TEXT    NOT NULL,
-	executor    TEXT,
-	attempt     INTEGER NOT NULL,
-	claim       TEXT,
 	key         TEXT,
+	spec        TEXT,             -- what never changes and is seldom there, as JSON
+	-- set by its runs
+	executor    TEXT,
+	attempt     INTEGER NOT NULL DEFAULT 0,
+	claim       TEXT,
 	desired     TEXT,
 	incarnation TEXT,
-	assigned    INTEGER NOT NULL,
-	started     INTEGER NOT NULL,
-	finished    INTEGER NOT NULL,
+	assigned    INTEGER NOT NULL DEFAULT 0,
+	started     INTEGER NOT NULL DEFAULT 0,
+	finished    INTEGER NOT NULL DEFAULT 0,
 	error       TEXT,
-	version     INTEGER NOT NULL, -- of the attachments
+	version     INTEGER NOT NULL DEFAULT 0, -- of the attachments
 	run         TEXT,             -- what changes and is seldom there, as JSON
-	spec        TEXT,             -- what never changes and is seldom there, as JSON
+	-- may be large
 	attachments ANY,              -- JSON; or 1: it is large, and in the table bodies
 	result      BLOB              -- JSON
 ) STRICT;
@@ -93,16 +95,16 @@ var (
 )
 
 // migrate brings the file's schema up to date, in one transaction.
-func migrate(ctx context.Context, c *conn, steps []string) error {
-	version, err := c.number(ctx, "PRAGMA user_version")
+func migrate(c *conn, steps []string) error {
+	version, err := c.number("PRAGMA user_version")
 	if err != nil {
 		return err
 	}
-	owner, err := c.number(ctx, "PRAGMA application_id")
+	owner, err := c.number("PRAGMA application_id")
 	if err != nil {
 		return err
 	}
-	objects, err := c.number(ctx, "SELECT count(*) FROM sqlite_schema")
+	objects, err := c.number("SELECT count(*) FROM sqlite_schema")
 	switch {
 	case err != nil:
 		return err

@@ -31,7 +31,7 @@ const (
 	// readers is how many reads run at once; others wait.
 	readers = 4
 	// writerCache and readerCache are how much of the file each connection keeps in memory, in KiB.
-	writerCache = 64 << 10
+	writerCache = 8 << 10
 	readerCache = 8 << 10
 	// walPages is the size of the write-ahead log from which on it is brought into the file, in pages of 4 KiB; walBytes is what is left of
 	// it when it was larger for a moment.
@@ -97,13 +97,13 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := migrate(ctx, s.writer, migrations); err != nil {
+	if err := migrate(s.writer, migrations); err != nil {
 		return err
 	}
 	if _, err := s.writer.exec(freeLeader); err != nil {
 		return err
 	}
-	if err := s.loadCounts(ctx); err != nil {
+	if err := s.loadCounts(); err != nil {
 		return err
 	}
 	for range readers {
@@ -130,8 +130,8 @@ func (s *Store) free() error {
 
 // Ping implements store.Store. It reads from the file.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.read(ctx, "ping", func(ctx context.Context, c *conn) error {
-		_, err := c.number(ctx, "SELECT term FROM leader")
+	return s.read(ctx, "ping", func(c *conn) error {
+		_, err := c.number("SELECT term FROM leader")
 		return err
 	})
 }
@@ -156,39 +156,52 @@ func (s *Store) Close(context.Context) error {
 }
 
 // read calls f with a connection for reads. All that f reads in one statement is of one moment.
-func (s *Store) read(ctx context.Context, op string, f func(context.Context, *conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
-	defer cancel()
-	if err := ctx.Err(); err != nil {
+func (s *Store) read(ctx context.Context, op string, f func(*conn) error) error {
+	c, err := s.reader(ctx)
+	if err == nil {
+		err = f(c)
+		s.idle <- c
+	}
+	if err != nil {
 		return s.fail(op, err)
+	}
+	return nil
+}
+
+// reader takes a connection that nobody uses.
+func (s *Store) reader(ctx context.Context) (*conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err //nolint:wrapcheck // the caller's own
 	}
 	select {
 	case <-s.closing:
-		return s.fail(op, errClosed)
+		return nil, errClosed
 	default:
 	}
 	select {
 	case c := <-s.idle:
-		err := f(ctx, c)
-		s.idle <- c
-		if err != nil {
-			return s.fail(op, err)
-		}
-		return nil
+		return c, nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
+	defer cancel()
+	select {
+	case c := <-s.idle:
+		return c, nil
 	case <-ctx.Done():
-		return s.fail(op, ctx.Err())
+		return nil, ctx.Err() //nolint:wrapcheck // the caller's own
 	case <-s.closing:
-		return s.fail(op, errClosed)
+		return nil, errClosed
 	}
 }
 
 // snapshot is read for what is read in several statements, all of it of one moment.
-func (s *Store) snapshot(ctx context.Context, op string, f func(context.Context, *conn) error) error {
-	return s.read(ctx, op, func(ctx context.Context, c *conn) error {
+func (s *Store) snapshot(ctx context.Context, op string, f func(*conn) error) error {
+	return s.read(ctx, op, func(c *conn) error {
 		if _, err := c.exec("BEGIN"); err != nil {
 			return err
 		}
-		err := f(ctx, c)
+		err := f(c)
 		_, end := c.exec("COMMIT")
 		return errors.Join(err, end)
 	})
