@@ -82,10 +82,10 @@ func name(what string, i int) string {
 
 // speed draws how fast a clock runs: often as wrong as it may be.
 func (cl *cluster) speed() int64 {
-	switch cl.world.rng.IntN(4) {
-	case 0:
+	switch cl.world.rng.IntN(8) {
+	case 0, 1, 2:
 		return slowest
-	case 1:
+	case 3, 4, 5:
 		return fastest
 	}
 	return slowest + cl.world.rng.Int64N(fastest-slowest+1)

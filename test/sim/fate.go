@@ -16,6 +16,7 @@ type fate struct {
 	kinds   []func(*fate)
 	mending []func() // what ends the faults that last
 	over    bool
+	hushed  bool // a node
 }
 
 // faults are the kinds of fault by name, those that happen more often more than once.
@@ -252,8 +253,9 @@ func (f *fate) cut() {
 		l.deaf = true
 	}
 	d := f.duration()
+	from := f.world.chance(400) // from all
 	for s := range services {
-		if f.world.chance(450) {
+		if from || f.world.chance(450) {
 			f.world.note("fate", "%s and the %s: %s for %v", p.name, s, l, d)
 			p.links[s] = l
 			f.lasting(d, func() { p.links[s] = link{} })
@@ -261,18 +263,26 @@ func (f *fate) cut() {
 	}
 }
 
-// hush makes the registry's answers to a node late, and then stay away: a heartbeat whose answer comes late is its last one.
+// hush makes the registry's answers to a node late, and then cuts it off: a heartbeat whose answer came late was its last one. One node at a
+// time, so that others can take its work.
 func (f *fate) hush() {
 	_, n := f.anyWorker()
 	p := n.process
-	f.world.note("fate", "the registry's answers to %s are late, and then stay away", p.name)
+	if f.hushed {
+		return
+	}
+	f.hushed = true
+	f.world.note("fate", "the registry's answers to %s are late, and then it is cut off", p.name)
 	p.links[registryService] = link{slow: 900 * time.Millisecond}
 	f.world.after(f.world.between(time.Second, 4*time.Second), func() {
 		if !f.over {
-			p.links[registryService] = link{cut: true}
+			p.links[registryService], p.links[busService] = link{cut: true}, link{cut: true}
 		}
 	})
-	f.lasting(f.world.between(9*time.Second, 16*time.Second), func() { p.links[registryService] = link{} })
+	f.lasting(f.world.between(10*time.Second, 16*time.Second), func() {
+		f.hushed = false
+		p.links = [services]link{}
+	})
 }
 
 func (f *fate) lossy() {

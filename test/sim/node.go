@@ -324,8 +324,8 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 	luck := f.Sum64()
 	w.rest(time.Duration(ms)*time.Millisecond, func() bool { return ctx.Err() != nil })
 	if ctx.Err() != nil {
-		margin := s.node.cfg.stopMargin
-		w.rest(margin*time.Duration(luck%96)/100, nil) // some stop at once, some as late as they may
+		late := min(luck%190, 95) // half of them as late as they may
+		w.rest(s.node.cfg.stopMargin*time.Duration(late)/100, nil)
 		s.node.check.end(run, context.Cause(ctx).Error())
 		return nil, context.Cause(ctx)
 	}

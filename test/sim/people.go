@@ -77,8 +77,10 @@ func (p *people) task(i int) task.Task {
 	switch w.rng.IntN(8) {
 	case 0, 1, 2:
 		ms = w.rng.IntN(4000)
-	case 3, 4:
+	case 3:
 		ms = w.rng.IntN(p.cfg.longest)
+	case 4:
+		ms = p.cfg.longest + w.rng.IntN(p.cfg.longest)
 	}
 	now := epoch + w.now.Milliseconds()
 	return task.Task{ID: fmt.Sprintf("t%04d", i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,

@@ -68,12 +68,12 @@ func simulate(t *testing.T, seed uint64, o options) (out outcome) {
 func draw(w *world, o options) settings {
 	s := settings{
 		nodes: 3, controllers: 2, tasks: 20, capacity: 1 + w.rng.IntN(4), prefetch: w.rng.IntN(4), partitions: 1 + w.rng.IntN(3),
-		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], cancels: w.rng.IntN(8), retries: w.rng.IntN(3), longest: 20_000,
+		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], cancels: w.rng.IntN(8), retries: w.rng.IntN(3), longest: 15_000,
 		heartbeat: time.Second, lostAfter: 8 * time.Second, stopMargin: time.Second,
 		lease: 2 * time.Second, resendAfter: 2 * time.Second, interval: 5 * time.Second,
-		faults: 30 * time.Second, rest: 120 * time.Second,
+		faults: 30 * time.Second, rest: 300 * time.Second,
 	}
-	s.watch = []time.Duration{time.Second, 500 * time.Millisecond, 200 * time.Millisecond}[w.rng.IntN(3)]
+	s.watch = []time.Duration{time.Second, 200 * time.Millisecond, 100 * time.Millisecond}[w.rng.IntN(3)]
 	if w.chance(250) {
 		s.controllers = 3
 	}

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // run simulates a seed and, if it fails, runs it again to print its timeline.
 func run(t *testing.T, seed uint64, o options) outcome {
@@ -10,7 +14,7 @@ func run(t *testing.T, seed uint64, o options) outcome {
 		o.keep = true
 		again := simulate(t, seed, o)
 		again.history.print(t.Output(), false)
-		t.Errorf("seed %d: %v", seed, out.violations)
+		t.Errorf("seed %d: %s", seed, strings.Join(out.violations, "\n"))
 		if again.history.sum != out.history.sum {
 			t.Errorf("seed %d gives another history when it is run again", seed)
 		}
@@ -18,10 +22,38 @@ func run(t *testing.T, seed uint64, o options) outcome {
 	return out
 }
 
+// spread runs seeds in a few parallel parts.
+func spread(t *testing.T, from, count uint64, o options) {
+	t.Helper()
+	const parts = 4
+	for part := range uint64(parts) {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			for seed := from + part; seed < from+count; seed += parts {
+				run(t, seed, o)
+			}
+		})
+	}
+}
+
 func TestWithoutFaultsAllIsWell(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
-		run(t, seed, options{calm: true})
+	spread(t, 1, 20, options{calm: true})
+}
+
+func TestTheGuaranteesHoldUnderFaults(t *testing.T) {
+	t.Parallel()
+	spread(t, 1, 300, options{})
+}
+
+func TestTheGuaranteesHoldWithManyNodesAndTasks(t *testing.T) {
+	t.Parallel()
+	cases := []options{{nodes: 50, tasks: 200}, {nodes: 3, tasks: 500}, {nodes: 50, tasks: 2000}}
+	for _, o := range cases {
+		t.Run(fmt.Sprintf("%d nodes, %d tasks", o.nodes, o.tasks), func(t *testing.T) {
+			t.Parallel()
+			run(t, 1, o)
+		})
 	}
 }
 
@@ -32,5 +64,41 @@ func TestASeedAlwaysGivesTheSameHistory(t *testing.T) {
 		if first.history.sum != second.history.sum || first.turns != second.turns {
 			t.Errorf("seed %d: %d turns, then %d; two histories", seed, first.turns, second.turns)
 		}
+	}
+}
+
+// A checker that finds nothing proves nothing: with any guard taken out it must find a breach soon.
+func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		only []string // the kinds of fault that the guard is there for
+		says string   // what the checker says
+	}{
+		"compare":   {[]string{"freeze-controller", "slow"}, " and became Assigning"},
+		"term":      {[]string{"freeze-controller"}, "which came under term"},
+		"resend":    {[]string{"lossy", "cut"}, "has not ended"},
+		"sending":   {[]string{"hush"}, "and has been running at"},
+		"drift":     {[]string{"hush"}, "and has been running at"},
+		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it"},
+		"give-back": {[]string{"lossy", "cut"}, "and has been running at"},
+		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since"},
+	}
+	if len(cases) != len(guardNames()) {
+		t.Errorf("%d cases for the guards %v", len(cases), guardNames())
+	}
+	const most = 1000
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options{only: c.only}
+			guardSwitches[name](&o.guards)
+			for seed := range uint64(most) {
+				if out := simulate(t, seed, o); strings.Contains(strings.Join(out.violations, "\n"), c.says) {
+					t.Logf("seed %d: %s", seed, out.violations[0])
+					return
+				}
+			}
+			t.Errorf("nothing found in %d seeds", most)
+		})
 	}
 }

@@ -269,17 +269,6 @@ func (s *seamStore) SaveDispatcher(ctx context.Context, d store.Dispatcher) erro
 	return s.write(ctx, "save settings", func(bool) error { return s.mem.SaveDispatcher(background, d) })
 }
 
-// Draining implements [store.Settings].
-func (s *seamStore) Draining(ctx context.Context) (nodes []string, err error) {
-	err = s.ask(ctx, "settings", func(bool) error { nodes, err = s.mem.Draining(background); return err })
-	return nodes, err
-}
-
-// SetDraining implements [store.Settings].
-func (s *seamStore) SetDraining(ctx context.Context, node string, draining bool) error {
-	return s.write(ctx, "save settings", func(bool) error { return s.mem.SetDraining(background, node, draining) })
-}
-
 // Ping implements [store.Store].
 func (s *seamStore) Ping(ctx context.Context) error {
 	return s.ask(ctx, "ping", func(bool) error { return nil })
