@@ -19,8 +19,8 @@ const (
 
 // Draining implements store.Settings.
 func (s *Store) Draining(ctx context.Context) (nodes []string, err error) {
-	err = s.read(ctx, "read settings", func(ctx context.Context, c *conn) error {
-		return c.query(ctx, readDraining, func(row []driver.Value) error {
+	err = s.read(ctx, "read settings", func(c *conn) error {
+		return c.query(readDraining, func(row []driver.Value) error {
 			c := cells(row)
 			nodes = append(nodes, c.text())
 			return nil
