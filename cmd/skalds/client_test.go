@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,14 @@ func TestWrongUsage(t *testing.T) {
 		"unknown flag":         {"task list --colour", "unknown flag: --colour"},
 		"no class":             {"task submit", "CLASS is missing"},
 		"no id":                {"task cancel", "ID is missing"},
+		"ids and a selection":  {"task cancel a --class c --yes", "not both"},
+		"no yes":               {"task pause --class c", "give --dry-run to count"},
+		"yes to an id":         {"task retry a --yes", "are for flags that select tasks"},
+		"both":                 {"task resume --class c --yes --dry-run", "--dry-run or --yes, not both"},
+		"status of a bulk":     {"task cancel --status done --yes", `--status is "done"`},
+		"names of a bulk":      {"task cancel --all --yes -o name", "is only counted"},
+		"no attachments":       {"task update a", "--attachments is missing"},
+		"no node":              {"nodes drain", "ID is missing"},
 		"one too many":         {"task show a b", `"b" is one argument too many; it takes ID`},
 		"none allowed":         {"version x", "it takes none"},
 		"bad JSON":             {"task submit c -a {x:1}", "--attachments is not JSON"},
@@ -101,8 +110,8 @@ func TestServerThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	server := "127.0.0.1:" + freePort(t)
 	for _, args := range []string{
-		"task submit c", "task submit c --wait", "task list", "task show x", "task wait x", "task cancel x y", "task retry x",
-		"nodes list", "nodes show x", "strategy get", "strategy set RANDOM", "health", "bench",
+		"task submit c", "task submit c --wait", "task list", "task show x", "task wait x", "task cancel x y", "task retry x", "task pause x", "task resume x",
+		"task update x -a 1", "task cancel --all --yes", "nodes drain x", "nodes undrain x", "nodes list", "nodes show x", "strategy get", "strategy set RANDOM", "health", "bench",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +138,9 @@ func TestServerSaysNo(t *testing.T) {
 		"no task wait": {"task wait nowhere", []string{`there is no task with the id "nowhere"`}},
 		"no tasks":     {"task cancel nowhere either", []string{`skalds: there is no task with the id "nowhere"`, `skalds: there is no task with the id "either"`}},
 		"ended":        {"task cancel once", []string{"it has ended and cannot be cancelled"}},
+		"no drain":     {"nodes drain nowhere", []string{`there is no node with the id "nowhere"`}},
+		"no pause":     {"task pause once", []string{"it has ended and cannot be paused"}},
+		"no update":    {"task update once -a 1", []string{"nobody would see new attachments"}},
 		"no node":      {"nodes show nowhere", []string{`there is no node with the id "nowhere"`}},
 		"no strategy":  {"strategy set best", []string{`strategy is "best": must be one of`}},
 		"failed":       {"task submit demo.fail --wait", []string{" is Failed"}},
@@ -274,6 +286,73 @@ func TestCancelAndRetry(t *testing.T) {
 	want(t, exitNo, on("task", "retry", "long")...)
 	want(t, 0, on("task", "cancel", "long")...)
 	awaitStatus(t, d.server, "long", task.Cancelled)
+}
+
+func TestPauseResumeAndUpdate(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	on := func(args ...string) []string { return append(args, "--server", d.server) }
+	want(t, 0, on("task", "submit", "demo.progress", "-a", `{"steps":10000,"ms":10}`, "--id", "long")...)
+	awaitStatus(t, d.server, "long", task.Running)
+	if a := want(t, 0, on("task", "pause", "long")...); !strings.Contains(a.out, "Running (to be Paused)") {
+		t.Errorf("the answer is %q", a.out)
+	}
+	awaitStatus(t, d.server, "long", task.Paused)
+	if a := want(t, 0, on("task", "update", "long", "-a", `{"steps":1,"ms":10}`)...); !strings.Contains(a.out, `{"steps":1,"ms":10}`) {
+		t.Errorf("the answer is %q", a.out)
+	}
+	want(t, 0, on("task", "resume", "long")...)
+	if got := awaitStatus(t, d.server, "long", task.Finished); got.Attempt != 1 {
+		t.Errorf("attempt %d", got.Attempt)
+	}
+}
+
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--nodes", "0")
+	on := func(args ...string) []string { return append(args, "--server", d.server) }
+	for _, id := range []string{"a-1", "a-2", "b-1"} {
+		want(t, 0, on("task", "submit", "later", "--id", id)...)
+	}
+	for _, step := range []struct{ args, says string }{
+		{"task pause --id-prefix a- --dry-run", "2 of 2 tasks would be paused, 0 skipped\n"},
+		{"task pause --id-prefix a- --yes", "2 of 2 tasks paused, 0 skipped\n"},
+		{"task pause --class later --yes", "1 of 3 tasks paused, 2 skipped\n"},
+		{"task resume --all --yes", "3 of 3 tasks resumed, 0 skipped\n"},
+		{"task cancel --status created --class later --yes", "3 of 3 tasks cancelled, 0 skipped\n"},
+		{"task retry --status cancelled --id-prefix b --yes", "1 of 1 tasks retried, 0 skipped\n"},
+	} {
+		if a := want(t, 0, on(strings.Fields(step.args)...)...); a.out != step.says {
+			t.Errorf("%s says %q, want %q", step.args, a.out, step.says)
+		}
+	}
+	if got := decode[client.BulkResult](t, want(t, 0, on("task", "cancel", "--all", "--dry-run", "-o", "json")...)); got != (client.BulkResult{Matched: 3, Changed: 1, Skipped: 2}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestNodesDrain(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--nodes", "1")
+	state := func(want string) {
+		t.Helper()
+		for begin := time.Now(); time.Since(begin) < patience; {
+			if n := decode[client.Node](t, call(t, "nodes", "show", "node-1", "-o", "json", "--server", d.server)); n.State == want {
+				return
+			}
+		}
+		t.Fatalf("the node never was %s", want)
+	}
+	if a := want(t, 0, "nodes", "drain", "node-1", "--server", d.server); a.out != "node-1: draining\n" {
+		t.Errorf("the answer is %q", a.out)
+	}
+	state("draining")
+	want(t, 0, "task", "submit", "demo.echo", "--id", "t", "--server", d.server)
+	if a := want(t, 0, "nodes", "undrain", "node-1", "-o", "name", "--server", d.server); a.out != "node-1\n" {
+		t.Errorf("the answer is %q", a.out)
+	}
+	state("online")
+	want(t, 0, "task", "wait", "t", "--server", d.server)
 }
 
 func TestStrategy(t *testing.T) {

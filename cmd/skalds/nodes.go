@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,8 +19,71 @@ import (
 func newNodes() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "nodes",
-		Short: "Look at the nodes",
-	}, newNodesList(), newNodesShow())
+		Short: "Look at the nodes, and drain them",
+	}, newNodesList(), newNodesShow(), newNodesDrain(), newNodesUndrain())
+}
+
+func newNodesDrain() *cobra.Command {
+	return nodesCommand(&cobra.Command{
+		Use:   "drain ID...",
+		Short: "Let nodes finish what they run, and take nothing new",
+		Long: `Drain nodes: each gets no new work, gives back what it has not started and what is paused, finishes what runs, and stays registered until it
+is stopped. 'skalds nodes list' shows it as draining. It holds for the id, also over restarts of the node, until 'skalds nodes undrain'.`,
+		Example: `  skalds nodes drain node-1`,
+	}, "draining", (*client.Client).Drain)
+}
+
+func newNodesUndrain() *cobra.Command {
+	return nodesCommand(&cobra.Command{
+		Use:     "undrain ID...",
+		Short:   "Let drained nodes take work again",
+		Long:    `Let nodes take work again that were drained by 'skalds nodes drain'.`,
+		Example: `  skalds nodes undrain node-1`,
+	}, "not draining any more", (*client.Client).Undrain)
+}
+
+// nodesCommand does one thing to each node that is named. One that is refused does not keep the others from it.
+func nodesCommand(cmd *cobra.Command, done string, do func(*client.Client, context.Context, string) error) *cobra.Command {
+	var flags apiFlags
+	cmd.Args = arguments("ID...")
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		c, err := flags.connect()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var errs []error
+		all := make([]string, 0, len(ids))
+		for _, id := range ids {
+			if err := do(c, cmd.Context(), id); err != nil {
+				errs = append(errs, err)
+				if cmd.Context().Err() != nil || unreachable(err) {
+					break
+				}
+				continue
+			}
+			all = append(all, id)
+		}
+		return errors.Join(append(errs, printIDs(cmd.OutOrStdout(), flags.format, all, done))...)
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func printIDs(w io.Writer, f format, ids []string, done string) error {
+	if f == asJSON {
+		return printJSON(w, ids)
+	}
+	for _, id := range ids {
+		text := id
+		if f == asTable {
+			text = cell(id) + ": " + done
+		}
+		if err := printf(w, "%s\n", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newNodesList() *cobra.Command {

@@ -17,8 +17,9 @@ func newTask() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:     "task",
 		Aliases: []string{"tasks"},
-		Short:   "Submit tasks, look at them, cancel and repeat them",
-	}, newTaskSubmit(), newTaskList(), newTaskShow(), newTaskWait(), newTaskCancel(), newTaskRetry())
+		Short:   "Submit tasks, look at them, steer and repeat them",
+	}, newTaskSubmit(), newTaskList(), newTaskShow(), newTaskWait(), newTaskCancel(), newTaskPause(), newTaskResume(),
+		newTaskRetry(), newTaskUpdate())
 	return cmd
 }
 

@@ -3,7 +3,7 @@
 //	demo.echo      any JSON                             returns its attachments
 //	demo.sleep     {"ms": 1000}                         sleeps; returns {"sleptMs": …}
 //	demo.fail      {"message": "…"}                     fails with the message
-//	demo.progress  {"steps": 10, "ms": 100}             reports its progress after each step of ms
+//	demo.progress  {"steps": 10, "ms": 100}             reports its progress after each step of ms; rests and takes new steps in between
 //	demo.clock     anything                             returns {"startedUs": …}: epoch microseconds when the handler began
 //
 // What is in the attachments here are the defaults. demo.clock is for measuring: its result minus the time of the submit, by one
@@ -91,23 +91,44 @@ type Progressed struct {
 	Steps int64 `json:"steps"`
 }
 
-func progress(ctx context.Context, in Progress) (Progressed, error) {
-	steps, err := bounded("steps", in.Steps, 10, maxSteps)
-	if err != nil {
-		return Progressed{}, err
+// limits gives the numbers in force.
+func (p Progress) limits() (steps, ms int64, err error) {
+	if steps, err = bounded("steps", p.Steps, 10, maxSteps); err != nil {
+		return 0, 0, err
 	}
-	ms, err := bounded("ms", in.Ms, 100, maxMs)
+	ms, err = bounded("ms", p.Ms, 100, maxMs)
+	return steps, ms, err
+}
+
+func progress(ctx context.Context, in Progress) (Progressed, error) {
+	steps, ms, err := in.limits()
 	if err != nil {
 		return Progressed{}, err
 	}
 	t := node.TaskFrom(ctx)
-	for i := range steps {
-		if err := pause(ctx, ms); err != nil {
-			return Progressed{Steps: i}, err
+	done := int64(0)
+	for done < steps {
+		if err := t.WaitWhilePaused(ctx); err != nil {
+			return Progressed{Steps: done}, fmt.Errorf("stopped: %w", err)
 		}
-		t.Progress(100*float64(i+1)/float64(steps), fmt.Sprintf("step %d of %d", i+1, steps))
+		if err := pause(ctx, ms); err != nil {
+			return Progressed{Steps: done}, err
+		}
+		select {
+		case raw := <-t.Updates():
+			var next Progress
+			if err := json.Unmarshal(raw, &next); err != nil {
+				return Progressed{Steps: done}, fmt.Errorf("new attachments: %w", err)
+			}
+			if steps, ms, err = next.limits(); err != nil {
+				return Progressed{Steps: done}, err
+			}
+		default:
+		}
+		done++
+		t.Progress(min(100, 100*float64(done)/float64(max(1, steps))), fmt.Sprintf("step %d of %d", done, steps))
 	}
-	return Progressed{Steps: steps}, nil
+	return Progressed{Steps: done}, nil
 }
 
 // Clock is what demo.clock returns.

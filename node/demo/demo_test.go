@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/demo"
 	"github.com/skalds-go/skalds/node/nodetest"
@@ -137,6 +138,40 @@ func TestCancelCutsShort(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestProgressRestsAndTakesNewSteps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, n := cluster()
+		defer c.Close()
+		ok := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := c.Start(t.Context(), n)
+		ok(err)
+		tk, err := c.Task(demo.ClassProgress, map[string]int{"steps": 10_000, "ms": 1000})
+		ok(err)
+		ok(c.Assign(t.Context(), "demo", tk))
+		await := func(kind task.Kind) task.Report {
+			r, err := c.AwaitReport(t.Context(), tk.ClaimID, func(r task.Report) bool { return r.Kind == kind })
+			ok(err)
+			return r
+		}
+		await(task.ReportProgress)
+		ok(c.Command(t.Context(), "demo", events.CommandPause, tk))
+		await(task.ReportPaused)
+		began := time.Now()
+		<-time.After(time.Hour) // of the bubble's time
+		tk.Attachments, tk.AttachmentsVersion = json.RawMessage(`{"steps":4,"ms":1000}`), 1
+		ok(c.Command(t.Context(), "demo", events.CommandUpdate, tk))
+		ok(c.Command(t.Context(), "demo", events.CommandResume, tk))
+		if r := await(task.ReportFinished); string(r.Result) != `{"steps":4}` || time.Since(began) > time.Hour+4*time.Second {
+			t.Errorf("after %s: %s", time.Since(began), r.Result)
+		}
+	})
 }
 
 func ExampleRegister() {
