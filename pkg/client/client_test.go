@@ -230,6 +230,31 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestBulkSumsUp(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	answers := []reply{
+		{200, `{"matched":10,"changed":7,"skipped":3,"next":"n1"}`, nil}, {200, `{"matched":5,"changed":5,"skipped":0}`, nil}, {503, `{}`, contentType("application/problem+json")},
+	}
+	c := over(t, func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		asked = append(asked, r.URL.Path+" "+string(body))
+		return answers[len(asked)-1].response(), err
+	})
+	b := client.Bulk{Action: "cancel", Filter: client.BulkFilter{LifecycleStatus: []task.Status{task.Created}}, DryRun: true}
+	got, err := c.Bulk(t.Context(), b)
+	if err != nil || got != (client.BulkResult{Matched: 15, Changed: 12, Skipped: 3}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want := `/api/tasks/bulk {"action":"cancel","filter":{"lifecycleStatus":["Created"]},"dryRun":true,"next":"n1"}`
+	if len(asked) != 2 || asked[1] != want {
+		t.Errorf("asked %q", asked)
+	}
+	if _, err := c.Bulk(t.Context(), b); !client.IsStatus(err, http.StatusServiceUnavailable) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestTasksEndsAfterTheFirstError(t *testing.T) {
 	t.Parallel()
 	pages := []string{`{"items":[{"id":"a"},{"id":"b"}],"nextCursor":"n"}`}
