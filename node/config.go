@@ -127,7 +127,7 @@ func openRedis(c *Config, log *slog.Logger) (*redis.Registry, error) {
 	r, err := redis.Open(redis.Config{
 		Addrs: c.Redis.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: master,
 		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
-		Username: c.Redis.Username, Password: string(c.Redis.Password), DB: c.DB, TLS: tls, Logger: log,
+		Username: c.Redis.Username, Password: string(c.Redis.Password), DB: c.DB, WaitReplicas: c.WaitReplicas, TLS: tls, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)

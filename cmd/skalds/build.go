@@ -57,7 +57,7 @@ func openRegistry(c config.Redis, log logger) (*redis.Registry, error) {
 	r, err := redis.Open(redis.Config{
 		Addrs: c.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: c.SentinelMaster,
 		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
-		Username: c.Username, Password: string(c.Password), DB: c.DB, TLS: tls, Logger: log,
+		Username: c.Username, Password: string(c.Password), DB: c.DB, WaitReplicas: c.WaitReplicas, TLS: tls, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)

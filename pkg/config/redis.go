@@ -28,6 +28,10 @@ type Redis struct {
 	SentinelUsername string    `envconfig:"REDIS_SENTINEL_USERNAME"`
 	SentinelPassword Secret    `envconfig:"REDIS_SENTINEL_PASSWORD"`
 
+	// WaitReplicas is how many replicas must have a heartbeat until it counts; 0
+	// if the server alone decides. It must be all that may be promoted.
+	WaitReplicas int `envconfig:"REDIS_WAIT_REPLICAS" default:"0" range:"0..10"`
+
 	TLS         bool   `envconfig:"REDIS_TLS" default:"false"`
 	TLSCAFile   string `envconfig:"REDIS_TLS_CA_FILE"`
 	TLSCertFile string `envconfig:"REDIS_TLS_CERT_FILE"`
@@ -73,6 +77,9 @@ func (r Redis) rules() []Problem {
 	if len(r.ClusterAddrs) > 0 {
 		if r.DB != 0 {
 			add("REDIS_DB", strconv.Itoa(r.DB), "0, because a Redis Cluster (REDIS_CLUSTER_ADDRS) has no other database")
+		}
+		if r.WaitReplicas != 0 {
+			add("REDIS_WAIT_REPLICAS", strconv.Itoa(r.WaitReplicas), "0, because the shards of a Redis Cluster (REDIS_CLUSTER_ADDRS) have replicas of their own")
 		}
 		if len(r.SentinelAddrs) > 0 {
 			add("REDIS_SENTINEL_ADDRS", r.SentinelAddrs.String(), "it not set, because REDIS_CLUSTER_ADDRS is set too")

@@ -58,7 +58,7 @@ func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, wi
 			args = appendTasks(args, list)
 		}
 	}
-	cmds, err := r.run(ctx,
+	cmds, have, err := r.runAndWait(ctx, r.wait,
 		call{beatScript, []string{nodeKey(n.ID), tasksKey(n.ID), evictedKey(n.ID)}, args},
 		call{indexScript, []string{indexKey}, []any{n.ID, life}})
 	if err != nil {
@@ -71,7 +71,10 @@ func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, wi
 	if len(answer) == 2 {
 		number, isNumber := answer[0].(int64)
 		text, isText := answer[1].(string)
-		if isNumber && isText {
+		switch {
+		case isNumber && isText && number == beatWritten && have < int64(r.wait):
+			return 0, "", r.behind(have)
+		case isNumber && isText:
 			return number, text, nil
 		}
 	}

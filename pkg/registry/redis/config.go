@@ -31,6 +31,9 @@ type Config struct {
 	Username, Password                 string
 	// DB is the number of the database. A cluster has only 0.
 	DB int
+	// WaitReplicas is how many replicas must have a heartbeat until it counts, and must follow the server that a snapshot is read from; 0 = the
+	// server alone decides. For safety it must be all that may be promoted. Not with Cluster.
+	WaitReplicas int
 	// TLS is used for every connection; nil = plain text.
 	TLS *tls.Config
 	// DialTimeout bounds the making of a connection, Timeout one round trip with everything it takes. 0 = DefaultTimeout.
@@ -45,6 +48,10 @@ func (c *Config) check() error {
 		return errors.New("no redis address is given")
 	case c.Cluster && c.SentinelMaster != "":
 		return errors.New("redis cannot be both a cluster and behind sentinels: set one of them")
+	case c.Cluster && c.WaitReplicas != 0:
+		return fmt.Errorf("replicas cannot be waited for in a redis cluster (WaitReplicas %d): its shards have replicas of their own", c.WaitReplicas)
+	case c.WaitReplicas < 0:
+		return fmt.Errorf("WaitReplicas is %d, at least 0 is needed", c.WaitReplicas)
 	case c.Cluster && c.DB != 0:
 		return fmt.Errorf("a redis cluster has only database 0, not %d", c.DB)
 	case !c.Cluster && c.SentinelMaster == "" && len(c.Addrs) > 1:

@@ -3,6 +3,7 @@
 //	skalds:node:{ID}          hash: the heartbeat ("{" and "}" are part of the key: they put a node's keys into one slot)
 //	skalds:node:{ID}:tasks    hash: task id -> {"attempt":…,"claimId":…,"state":…}
 //	skalds:node:{ID}:evicted  text: an incarnation that the leader has put out, and that may not register again
+//	skalds:probe              text: written before a snapshot, to see whether the replicas get it; only with replicas to wait for
 //	skalds:nodes              sorted set: ids whose keys may exist; an index, nothing is decided by it
 //
 // Invariants:
@@ -12,6 +13,8 @@
 //   - The task list that is read beside a heartbeat is the whole list of that incarnation, or an error. It is sent when it changed;
 //     the script finds out if what is there is not what it should be (emptied, evicted) and asks for it before it writes anything.
 //   - A heartbeat takes one round trip. Two after the server was restarted or emptied.
+//   - With replicas to wait for, a heartbeat is confirmed only if they all have it, and a snapshot is read only from a server that they all
+//     still follow: of two servers that take themselves for the master after a failover, neither nodes nor the leader believe the old one.
 //   - Every key has a time to live of registry.KeyTTL, renewed by heartbeats alone.
 //   - A snapshot was answered by one run of the server, or it is an error.
 //   - No call takes longer than the configured timeout per round trip, and none is sent twice by the library.
@@ -32,7 +35,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-const indexKey = "skalds:nodes"
+const (
+	indexKey = "skalds:nodes"
+	probeKey = "skalds:probe"
+)
 
 func nodeKey(id string) string    { return "skalds:node:{" + id + "}" }
 func tasksKey(id string) string   { return "skalds:node:{" + id + "}:tasks" }
@@ -63,6 +69,7 @@ type Registry struct {
 	cluster *goredis.ClusterClient // the same client, if it is a cluster's
 	where   string                 // for errors
 	timeout time.Duration
+	wait    int // replicas that must have what was written
 	log     *slog.Logger
 	close   func() error
 	sent    sentLists
@@ -88,7 +95,7 @@ func Open(cfg Config) (*Registry, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	r := &Registry{client: cfg.client(), where: strings.Join(cfg.Addrs, ","), timeout: cfg.Timeout, log: cfg.Logger}
+	r := &Registry{client: cfg.client(), where: strings.Join(cfg.Addrs, ","), timeout: cfg.Timeout, wait: cfg.WaitReplicas, log: cfg.Logger}
 	r.cluster, _ = r.client.(*goredis.ClusterClient)
 	r.close = sync.OnceValue(r.client.Close)
 	return r, nil
@@ -137,13 +144,26 @@ type call struct {
 // run carries the calls out in one round trip, in this order where they meet on one server; a second round trip sends the scripts'
 // text, if a server does not know them yet. The error is the first of the calls'; none of them then counts.
 func (r *Registry) run(ctx context.Context, calls ...call) ([]*goredis.Cmd, error) {
+	cmds, _, err := r.runAndWait(ctx, 0, calls...)
+	return cmds, err
+}
+
+// runAndWait is run, and waits for so many replicas to have what was written. It says how many of them have it.
+func (r *Registry) runAndWait(ctx context.Context, replicas int, calls ...call) ([]*goredis.Cmd, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	cmds := make([]*goredis.Cmd, len(calls))
+	var have *goredis.IntCmd
+	wait := func(p goredis.Pipeliner) {
+		if replicas > 0 {
+			have = r.waitFor(ctx, p, replicas)
+		}
+	}
 	_, err := r.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for i, c := range calls {
 			cmds[i] = p.EvalSha(ctx, c.script.digest, c.keys, c.args...)
 		}
+		wait(p)
 		return nil
 	})
 	for _, cmd := range cmds {
@@ -152,15 +172,36 @@ func (r *Registry) run(ctx context.Context, calls ...call) ([]*goredis.Cmd, erro
 				for i, c := range calls {
 					cmds[i] = p.Eval(ctx, c.script.source, c.keys, c.args...)
 				}
+				wait(p)
 				return nil
 			})
 			break
 		}
 	}
 	if err != nil {
-		return nil, err //nolint:wrapcheck // failure wraps it, with what was being done
+		return nil, 0, err //nolint:wrapcheck // failure wraps it, with what was being done
 	}
-	return cmds, nil
+	if have == nil {
+		return cmds, 0, nil
+	}
+	return cmds, have.Val(), nil
+}
+
+// waitFor has the server wait for replicas to have what this connection wrote before: for half of the time that is left at most, so that
+// its answer still comes. It answers how many have it.
+func (r *Registry) waitFor(ctx context.Context, p goredis.Pipeliner, replicas int) *goredis.IntCmd {
+	limit := r.timeout / 2
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	cmd := goredis.NewIntCmd(ctx, "wait", replicas, max(limit.Milliseconds(), 1)) // 0 would be for ever
+	_ = p.Process(ctx, cmd)                                                       // only queues it
+	return cmd
+}
+
+// behind says that too few replicas have what was written.
+func (r *Registry) behind(have int64) error {
+	return fmt.Errorf("%w: %d of %d replicas have it (REDIS_WAIT_REPLICAS)", registry.ErrUnavailable, have, r.wait)
 }
 
 // unavailable are the answers of a server that cannot serve now but may again.

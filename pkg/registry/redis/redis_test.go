@@ -490,6 +490,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"no address", Config{}, "no redis address"},
 		{"two addresses", Config{Addrs: []string{"a:1", "b:1"}}, "a:1, b:1"},
 		{"cluster and sentinel", Config{Addrs: []string{"a:1"}, Cluster: true, SentinelMaster: "m"}, "both"},
+		{"cluster with replicas", Config{Addrs: []string{"a:1"}, Cluster: true, WaitReplicas: 1}, "WaitReplicas 1"},
+		{"negative replicas", Config{Addrs: []string{"a:1"}, WaitReplicas: -1}, "at least 0"},
 		{"cluster with a database", Config{Addrs: []string{"a:1"}, Cluster: true, DB: 3}, "database 0, not 3"},
 	}
 	for _, tt := range tests {

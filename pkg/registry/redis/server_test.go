@@ -26,6 +26,8 @@ type fakeServer struct {
 	run  atomic.Int64
 	mu   sync.Mutex
 	fail string // key whose HMGET says LOADING
+
+	replicas atomic.Int64 // that have what was written
 }
 
 func startFake(t *testing.T) *fakeServer {
@@ -44,6 +46,10 @@ func (f *fakeServer) hook() {
 		f.mu.Unlock()
 		if cmd == "HMGET" && args[0] == fail {
 			c.WriteError("LOADING Redis is loading the dataset in memory")
+			return true
+		}
+		if cmd == "WAIT" {
+			c.WriteInt(int(f.replicas.Load()))
 			return true
 		}
 		if cmd != "INFO" || len(args) != 1 || args[0] != "server" {

@@ -38,6 +38,9 @@ func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
 	if err := r.seeMasters(ctx, &run); err != nil {
 		return registry.Snapshot{}, err
 	}
+	if err := r.followed(ctx, &run); err != nil {
+		return registry.Snapshot{}, err
+	}
 	var index *goredis.StringSliceCmd
 	if err := r.read(ctx, &run, func(p goredis.Pipeliner) { index = p.ZRange(ctx, indexKey, 0, MaxNodes) }); err != nil {
 		return registry.Snapshot{}, err
@@ -83,6 +86,26 @@ func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
 	r.foreign.keep(foreign)
 	slices.SortFunc(nodes, func(a, b registry.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return registry.Snapshot{RunID: run.id, Nodes: nodes}, nil
+}
+
+// followed finds out, if replicas are to be waited for, whether they all still follow this server: then no other has been confirming
+// heartbeats. It takes a write, since replicas always have what was written before.
+func (r *Registry) followed(ctx context.Context, run *runID) error {
+	if r.wait == 0 {
+		return nil
+	}
+	var have *goredis.IntCmd
+	err := r.read(ctx, run, func(p goredis.Pipeliner) {
+		p.Set(ctx, probeKey, "", registry.KeyTTL)
+		have = r.waitFor(ctx, p, r.wait)
+	})
+	if err != nil {
+		return err
+	}
+	if have.Val() < int64(r.wait) {
+		return r.behind(have.Val())
+	}
+	return nil
 }
 
 // read is one round trip. From a single server it takes the run id with it, in the same pipeline and so on the same connection: what
