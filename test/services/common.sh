@@ -23,8 +23,9 @@ pid() { cat "$dir/pid" 2>/dev/null; }
 
 alive() { local p; p=$(pid) && [[ -n $p && -r /proc/$p/cmdline ]] && ours "$p" 2>/dev/null; }
 
-# gone PID: it has ended and given back its ports. An ending process loses its command line before its sockets.
-gone() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
+# gone PID: all its threads have ended, and with the last one its sockets. An ending process loses its command line, and even its
+# first thread, before that.
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/task"/*/status; }
 
 cmdline_has() { tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "$2"; }
 
