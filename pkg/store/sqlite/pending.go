@@ -11,7 +11,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-const waiting = " FROM tasks WHERE status = 0 AND mode = 0 AND not_before"
+const waiting = " FROM tasks INDEXED BY tasks_waiting WHERE status = 0 AND mode = 0 AND not_before"
 
 var (
 	pendingHead   = "SELECT n, " + whole + waiting + " = 0 ORDER BY rank, created, id LIMIT ?"

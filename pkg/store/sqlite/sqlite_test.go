@@ -1,13 +1,29 @@
 package sqlite
 
 import (
+	"database/sql/driver"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/storetest"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
+func TestMain(m *testing.M) {
+	if path := os.Getenv(asWriter); path != "" {
+		writeUntilKilled(path)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// openTest opens a file. When the test ends, what is kept in memory must be what the file says.
 func openTest(tb testing.TB, path string) *Store {
 	tb.Helper()
 	s, err := Open(tb.Context(), path, Options{Sync: SyncNormal})
@@ -15,16 +31,93 @@ func openTest(tb testing.TB, path string) *Store {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := s.Close(tb.Context()); err != nil {
-			tb.Errorf("close: %v", err)
+		select {
+		case <-s.closing: // by the test
+			return
+		default:
 		}
+		if kept, there := fmt.Sprint(counted(s)), fmt.Sprint(countFile(tb, s)); kept != there {
+			tb.Errorf("counts in memory %v, in the file %v", kept, there)
+		}
+		closeTest(tb, s)
 	})
 	return s
 }
 
-func fresh(t testing.TB) *Store {
-	t.Helper()
-	return openTest(t, filepath.Join(t.TempDir(), "skalds.db"))
+func closeTest(tb testing.TB, s *Store) {
+	tb.Helper()
+	if err := s.Close(tb.Context()); err != nil { //nolint:usetesting // it does not use the context
+		tb.Errorf("close: %v", err)
+	}
+}
+
+func counted(s *Store) (n [7]int64) {
+	for i := range n {
+		n[i] = s.counts[i].Load()
+	}
+	return n
+}
+
+func countFile(tb testing.TB, s *Store) (n [7]int64) {
+	tb.Helper()
+	c := <-s.idle
+	defer func() { s.idle <- c }()
+	err := c.query(countAll, func(row []driver.Value) error {
+		c := cells(row)
+		n[c.int()] = c.int()
+		return nil
+	})
+	if err != nil {
+		tb.Errorf("count: %v", err)
+	}
+	return n
+}
+
+func fresh(tb testing.TB) *Store {
+	tb.Helper()
+	return openTest(tb, filepath.Join(tb.TempDir(), "skalds.db"))
+}
+
+// sql runs a statement of the test on the writer's connection, while nobody writes.
+func (s *Store) sql(tb testing.TB, text string, values ...driver.Value) (rows []string) {
+	tb.Helper()
+	err := s.writer.query(text, func(row []driver.Value) error {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				v = string(b)
+			}
+			cells[i] = fmt.Sprint(v)
+		}
+		rows = append(rows, strings.Join(cells, "|"))
+		return nil
+	}, values...)
+	if err != nil {
+		tb.Fatalf("%s: %v", text, err)
+	}
+	return rows
+}
+
+func mustCreate(tb testing.TB, s *Store, tasks ...task.Task) {
+	tb.Helper()
+	out, err := s.Create(tb.Context(), tasks)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range out {
+		if out[i].Status != store.CreateOK {
+			tb.Fatalf("%s: %+v", tasks[i].ID, out[i])
+		}
+	}
+}
+
+func mustGet(tb testing.TB, s *Store, id string) task.Task {
+	tb.Helper()
+	got, err := s.Get(tb.Context(), []string{id})
+	if err != nil || len(got) != 1 {
+		tb.Fatalf("get %s: %v, %v", id, got, err)
+	}
+	return got[0]
 }
 
 func TestConformance(t *testing.T) {

@@ -1,0 +1,94 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"strings"
+	"testing"
+
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// plan is how SQLite carries a statement out.
+func plan(t *testing.T, s *Store, sql string) string {
+	t.Helper()
+	values := make([]driver.Value, strings.Count(sql, "?"))
+	for i := range values {
+		values[i] = int64(1)
+	}
+	var steps []string
+	for _, row := range s.sql(t, "EXPLAIN QUERY PLAN "+sql, values...) {
+		steps = append(steps, row[strings.LastIndexByte(row, '|')+1:])
+	}
+	return strings.Join(steps, "\n")
+}
+
+// TestPlans: every statement that the flows repeat goes by its index, looks at no row that it does not need, and sorts nothing.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	list := func(f store.Filter) string {
+		what := newSearch(&f)
+		return what.page(f.Executor != "")
+	}
+	for name, c := range map[string]struct{ sql, want string }{
+		"pending, from the head":     {pendingHead, "USING INDEX tasks_waiting (not_before=?)"},
+		"pending, behind a place":    {pendingBehind, "USING INDEX tasks_waiting (not_before=? AND (rank,created,id)>(?,?,?))"},
+		"ripe":                       {ripe, "USING COVERING INDEX tasks_waiting (not_before>? AND not_before<?)"},
+		"what ripens next":           {unripe, "USING COVERING INDEX tasks_waiting (not_before>?)"},
+		"ripen":                      {inList(ripen, 4), "USING INTEGER PRIMARY KEY"},
+		"overdue":                    {overdue, "USING INDEX tasks_deadline (deadline<?)"},
+		"what is overdue next":       {nextOverdue, "USING INDEX tasks_deadline (deadline>?)"},
+		"apply":                      {inList(guarded, 4), "USING INDEX tasks_id (id=?)"},
+		"update":                     {"UPDATE tasks SET status = ? WHERE n = ?", "USING INTEGER PRIMARY KEY (rowid=?)"},
+		"mark bad":                   {markBad, "USING INTEGER PRIMARY KEY (rowid=?)"},
+		"get":                        {inList(tasksByID, 4), "USING INDEX tasks_id (id=?)"},
+		"what has the key":           {taskByKey, "USING INDEX tasks_key (key=?)"},
+		"what has the id":            {taskByID, "USING INDEX tasks_id (id=?)"},
+		"active":                     {active, "USING INDEX tasks_status (status=? AND (created,id)>(?,?))"},
+		"wishes":                     {wishes, "USING INDEX tasks_wishes (status<?)"},
+		"purge":                      {purge, "USING INDEX tasks_id (id=?)"},
+		"expire":                     {expire, "USING INDEX tasks_ended (updated<?)"},
+		"counts":                     {countAll, "SCAN tasks USING COVERING INDEX tasks_status"}, // once, at Open
+		"list":                       {list(store.Filter{}), "USING COVERING INDEX tasks_status (status=? AND (created,id)<(?,?))"},
+		"list of a status":           {list(store.Filter{Status: []task.Status{task.Failed}}), "USING COVERING INDEX tasks_status (status=? AND (created,id)<(?,?))"},
+		"list of a prefix":           {list(store.Filter{IDPrefix: "a"}), "USING COVERING INDEX tasks_status (status=? AND (created,id)<(?,?))"},
+		"list of a class":            {list(store.Filter{ClassName: "c"}), "USING INDEX tasks_status (status=? AND (created,id)<(?,?))"},
+		"list of an executor":        {list(store.Filter{Executor: "n"}), "USING INDEX tasks_executor (executor=? AND (created,id)<(?,?))"},
+		"list of all of an executor": {list(store.Filter{Executor: "n", Status: task.All()}), "USING INDEX tasks_executor (executor=? AND (created,id)<(?,?))"},
+		"tasks of a list":            {inList(tasksByRow, 4), "USING INTEGER PRIMARY KEY (rowid=?)"},
+		"positions":                  {readPositions, "USING PRIMARY KEY (topic=?)"},
+	} {
+		got := plan(t, s, c.sql)
+		if !strings.Contains(got, c.want) || strings.Contains(got, "TEMP B-TREE") || strings.Contains(got, "AUTOMATIC") ||
+			name != "counts" && strings.Contains(got, "SCAN tasks") {
+			t.Errorf("%s: want %s; the plan is\n%s\nof %s", name, c.want, got, c.sql)
+		}
+	}
+}
+
+// TestStatementsAreFew: the filters of List make many statements, and a connection keeps a bounded number.
+func TestStatementsAreFew(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	mustCreate(t, s, waits(1))
+	for set := range task.Statuses(128) {
+		if set == 0 {
+			continue
+		}
+		for _, f := range []store.Filter{{}, {ClassName: "demo.echo"}, {IDPrefix: "t", Total: true}} {
+			f.Status, f.Limit = set.List(), 1
+			page, err := s.List(t.Context(), f)
+			if err != nil || len(page.Tasks) == 1 != set.Has(task.Created) {
+				t.Fatalf("%+v: %v, %v", f, page, err)
+			}
+		}
+	}
+	for range readers {
+		c := <-s.idle
+		if len(c.stmts) > maxStatements {
+			t.Errorf("%d statements", len(c.stmts))
+		}
+		s.idle <- c
+	}
+}
