@@ -31,7 +31,7 @@ func (w Wake) Signal() {
 func (d *Dispatcher) Run(ctx context.Context, wake Wake, interval time.Duration) {
 	timer := d.clock.NewTimer(0) // the first round looks at everything
 	defer timer.Stop()
-	pause, look := time.Duration(0), false
+	pause, look := time.Duration(0), false // the pause grows until something is placed: a round without work shows nothing
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,12 +40,16 @@ func (d *Dispatcher) Run(ctx context.Context, wake Wake, interval time.Duration)
 			look = true
 		case <-wake:
 		}
+		failed := false
 		for more := true; more && ctx.Err() == nil; {
 			out, err := d.Round(ctx, look)
 			look = false
 			more = out.More && err == nil && out.Failed == 0
-			if err == nil && out.Failed == 0 {
-				pause = 0
+			failed = err != nil || out.Failed > 0
+			if !failed {
+				if out.Placed > 0 {
+					pause = 0
+				}
 				continue
 			}
 			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeading) {
@@ -53,7 +57,7 @@ func (d *Dispatcher) Run(ctx context.Context, wake Wake, interval time.Duration)
 			}
 			pause = min(max(2*pause, firstPause), lastPause)
 		}
-		if pause > 0 {
+		if failed {
 			timer.Reset(pause)
 			if !d.rest(ctx, timer.C()) {
 				return
