@@ -76,7 +76,7 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	f.spoke(k)
 	if !r.Kind.Final() {
 		if e, ok := f.claims[r.ClaimID]; ok {
-			e.reported, e.Version = true, max(e.Version, r.Version)
+			e.reported, e.Version, e.seen = true, max(e.Version, r.Version), r.Beat
 		}
 		return false
 	}
@@ -172,7 +172,8 @@ func (f *Fleet) EndCompare(held []Held) {
 		}
 		if _, ended := f.recent[h.ID]; !ended {
 			// Long ago: if it has not started, it is due to be sent again at once.
-			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.begun})
+			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.begun,
+				inherited: h.Started && f.begun == 1})
 		}
 	}
 	for id, e := range f.claims {

@@ -61,6 +61,8 @@ type Fleet struct {
 	begun    int64               // comparisons begun
 	asides   map[string]Aside    // by node id
 	draining map[string]bool     // by node id
+
+	comparedTo Key // the last whose list of tasks was compared
 }
 
 type member struct {
@@ -94,6 +96,9 @@ type entry struct {
 	born     int64 // comparisons begun when it was made
 	again    int   // times it was sent again since its node has reported anything, as far as said goes
 	said     int64 // the node's count of reports when it was sent again
+
+	seen      int64 // the node's newest heartbeat when it last reported the claim as begun; 0 = not known
+	inherited bool  // it had begun when this leadership did
 }
 
 // phase is how far the making of a claim has come.

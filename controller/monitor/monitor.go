@@ -92,6 +92,9 @@ type Monitor struct {
 
 	barriers map[fleet.Key]*barrier // what ingest must reach before a node's work is given away
 	resend   *barrier               // what it must reach before claims are sent again; nil = not asked for
+	lists    *lists                 // nodes' lists of tasks that wait for it; nil = none
+	listed   time.Duration          // when lists were read last
+	strays   map[fleet.Key][]string // claims that a node held in its last list though this leader did not know them
 	compared time.Duration
 	started  bool // compared holds
 	expired  time.Duration
@@ -102,13 +105,13 @@ type Monitor struct {
 // New makes a monitor. Room is called, without blocking, when there may be room or work for the dispatcher.
 func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock, room func(), log *slog.Logger) *Monitor {
 	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c, room: room, log: log,
-		barriers: make(map[fleet.Key]*barrier), expired: c.Boot()}
+		barriers: make(map[fleet.Key]*barrier), strays: make(map[fleet.Key][]string), expired: c.Boot(), listed: c.Boot()}
 }
 
 // Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
 // is tried whatever became of the others: they need different dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
-	err = errors.Join(m.observe(ctx), m.tell(ctx), m.drain(ctx), m.compare(ctx), m.aside(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
+	err = errors.Join(m.observe(ctx), m.tell(ctx), m.drain(ctx), m.compare(ctx), m.compareLists(ctx), m.aside(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
 	return len(m.barriers) > 0 || m.resend != nil, err
 }
 

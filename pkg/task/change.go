@@ -159,9 +159,11 @@ const (
 	LossSilent
 	// LossDied is a node whose process is known to have died while its machine went on.
 	LossDied
+	// LossForgotten is a node that lives, and does not hold the task any more: its last report got lost.
+	LossForgotten
 )
 
-var lossOutcomes = [...]string{LossLeft: "left", LossSilent: "lost", LossDied: "crashed"}
+var lossOutcomes = [...]string{LossLeft: "left", LossSilent: "lost", LossDied: "crashed", LossForgotten: "forgotten"}
 
 // Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; one that is to be paused, or is and is
 // not to go on, is paused without a node; any other waits again. Only the death of a

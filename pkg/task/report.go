@@ -68,6 +68,7 @@ type Report struct {
 	RetryAt    int64           `json:"retryAt,omitempty"`            // of a failure: not to be tried again before; 0 = as the task's backoff says
 	Version    int64           `json:"attachmentsVersion,omitempty"` // of the attachments that the node has
 	Node       string          `json:"-"`                            // who said it; whoever reads the report fills it in
+	Beat       int64           `json:"-"`                            // its newest heartbeat then, likewise; 0 = not known
 }
 
 // Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none. A failure that may
