@@ -143,7 +143,7 @@ func (s *session) obey(c *events.Control) {
 		case events.CommandPause:
 			s.claims.hold(cmd.ClaimID, now)
 		case events.CommandResume:
-			s.claims.goOn(cmd.ClaimID)
+			s.goOnLocked(cmd.ClaimID)
 		case events.CommandUpdate:
 			s.claims.update(cmd.ClaimID, cmd.AttachmentsVersion, cmd.Attachments)
 		}

@@ -19,6 +19,10 @@ type run struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	limits  []*time.Timer // of its timeout, its deadline, and the grace after its context's end
+
+	timeout   *time.Timer   // one of limits; nil = none
+	timeoutAt time.Duration // when it ends, by the boot clock
+	left      time.Duration // what was left of it when the run was paused; 0 = it goes on
 }
 
 // nextLocked takes the next queued claim to be run, if there is room and the session trusts itself. The caller runs it.
@@ -34,23 +38,57 @@ func (s *session) nextLocked(now int64) *run {
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, taskKey{}, t))
 	r := &run{claim: c, handler: s.handlers[c.task.ClassName], in: in, ctx: ctx, cancel: cancel}
 	if ms := c.task.TimeoutMs; ms > 0 {
-		s.limitLocked(r, ms, ErrTimeout)
+		s.timeoutLocked(r, millis(ms))
 	}
 	if at := c.task.DeadlineDateTime; at > 0 {
-		s.limitLocked(r, at-now, ErrDeadline)
+		s.limitLocked(r, millis(at-now), ErrDeadline)
 	}
 	s.runs[c] = r
 	return r
 }
 
-// limitLocked ends the run's context after so many ms.
-func (s *session) limitLocked(r *run, ms int64, cause error) {
-	d := time.Duration(min(max(ms, 0), maxLimitMs)) * time.Millisecond
-	r.limits = append(r.limits, time.AfterFunc(d, func() {
+// limitLocked ends the run's context after d.
+func (s *session) limitLocked(r *run, d time.Duration, cause error) *time.Timer {
+	timer := time.AfterFunc(d, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.endLocked(r, cause)
-	}))
+	})
+	r.limits = append(r.limits, timer)
+	return timer
+}
+
+// timeoutLocked ends the run's context after d, not counting pauses.
+func (s *session) timeoutLocked(r *run, d time.Duration) {
+	r.timeoutAt = s.clock.Boot() + d
+	if r.left = 0; r.timeout != nil {
+		r.timeout.Reset(d)
+		return
+	}
+	r.timeout = s.limitLocked(r, d, ErrTimeout)
+}
+
+// rest notes that a handler pauses, if that is wished for. What it gives is closed when the run may go on.
+func (s *session) rest(c *claim) (goOn <-chan struct{}, pause bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	goOn, pause = s.claims.rest(c)
+	if r := s.runs[c]; pause && r != nil && r.timeout != nil && r.timeout.Stop() {
+		r.left = max(r.timeoutAt-s.clock.Boot(), 1)
+	}
+	return goOn, pause
+}
+
+// goOnLocked lets a paused run go on.
+func (s *session) goOnLocked(claimID string) {
+	s.claims.goOn(claimID)
+	if r := s.runs[s.claims.byID[claimID]]; r != nil && r.left > 0 {
+		s.timeoutLocked(r, r.left)
+	}
+}
+
+func millis(ms int64) time.Duration {
+	return time.Duration(min(max(ms, 0), maxLimitMs)) * time.Millisecond
 }
 
 // maxLimitMs is the longest timeout; what is longer is none.

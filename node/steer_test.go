@@ -277,6 +277,39 @@ func TestDrainedFromOutside(t *testing.T) {
 	})
 }
 
+func TestAPauseStopsTheTimeoutAndNotTheDeadline(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil)
+		made := make(chan int, 10_000)
+		node.Handle(n, "c", steps(made))
+		w.start(n)
+		began := time.Now()
+		timed := w.limited("c", func(tk *events.AssignedTask) { tk.TimeoutMs = 5500 })
+		for range 2 { // it is paused after 2 and 4 of its seconds
+			<-made
+			w.ok(w.Command(w.ctx, "n", events.CommandPause, timed))
+			<-made
+			w.wantLast(timed, task.ReportPaused)
+			pass(time.Minute)
+			w.ok(w.Command(w.ctx, "n", events.CommandResume, timed))
+			w.wantLast(timed, task.ReportResumed)
+		}
+		if r := w.final(timed); r.Kind != task.ReportFailed || time.Since(began) != 2*time.Minute+5500*time.Millisecond {
+			w.t.Errorf("after %s: %+v", time.Since(began), r)
+		}
+		for len(made) > 0 {
+			<-made
+		}
+		began = time.Now()
+		late := w.limited("c", func(tk *events.AssignedTask) { tk.DeadlineDateTime = time.Now().UnixMilli() + 10_000 })
+		<-made
+		w.ok(w.Command(w.ctx, "n", events.CommandPause, late))
+		if r := w.final(late); r.Kind != task.ReportFailed || time.Since(began) != 10*time.Second {
+			w.t.Errorf("after %s: %+v", time.Since(began), r)
+		}
+	})
+}
+
 func TestAPausedRunDoesNotHoldUpTheStop(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n", nil)

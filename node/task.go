@@ -75,12 +75,10 @@ func (t *Task) Paused() <-chan struct{} {
 // until ctx ends; it gives the cause of that. A handler calls it at the places where it can rest, such as between two steps. One that never
 // calls it runs on, and its task stays Running with the wish in desired.
 //
-// A paused run keeps its slot, and its timeout goes on. A pause that nobody has looked at may be undone unseen.
+// A paused run keeps its slot. Its timeout stands still, its deadline does not. A pause that nobody has looked at may be undone unseen.
 func (t *Task) WaitWhilePaused(ctx context.Context) error {
 	for t.session != nil && ctx.Err() == nil {
-		t.session.mu.Lock()
-		goOn, pause := t.session.claims.rest(t.claim)
-		t.session.mu.Unlock()
+		goOn, pause := t.session.rest(t.claim)
 		if !pause {
 			break
 		}
