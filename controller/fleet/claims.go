@@ -173,7 +173,7 @@ func (f *Fleet) EndCompare(held []Held) {
 		if _, ended := f.recent[h.ID]; !ended {
 			// Long ago: if it has not started, it is due to be sent again at once.
 			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.begun,
-				inherited: h.Started && f.begun == 1})
+				inherited: h.Started && !f.primed})
 		}
 	}
 	for id, e := range f.claims {
@@ -181,7 +181,7 @@ func (f *Fleet) EndCompare(held []Held) {
 			f.drop(id)
 		}
 	}
-	f.recent = nil
+	f.recent, f.primed = nil, true
 }
 
 const longAgo = -1 << 60

@@ -62,7 +62,8 @@ type Fleet struct {
 	asides   map[string]Aside    // by node id
 	draining map[string]bool     // by node id
 
-	comparedTo Key // the last whose list of tasks was compared
+	primed     bool // a comparison with the store has ended
+	comparedTo Key  // the last whose list of tasks was compared
 }
 
 type member struct {
