@@ -130,7 +130,7 @@ func (c *cluster) startController(ctx context.Context, listener net.Listener, o 
 		return err
 	}
 	c.closeDeps = closeDeps
-	deps.TopicConfig = embedded.TopicConfig()
+	deps.TopicConfig = c.kafka.TopicConfig()
 	if err := makeTopics(ctx, deps.Bus, deps.TopicConfig); err != nil {
 		return err
 	}

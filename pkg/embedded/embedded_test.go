@@ -13,7 +13,12 @@ import (
 	"github.com/skalds-go/skalds/pkg/embedded"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asBroker); dir != "" {
+		runBroker(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // servers are what both kinds have in common.
 var servers = map[string]func(port int) (addr string, stop func(), err error){
@@ -104,7 +109,7 @@ func TestStartAndStopLeaveNoGoroutine(t *testing.T) { // not parallel: it counts
 	goleak.VerifyNone(t, before)
 }
 
-// TestDataIsNotWrittenToDisk guards the promise that both hold their data in memory.
+// TestDataIsNotWrittenToDisk guards the promise that both hold their data in memory, unless told where else.
 func TestDataIsNotWrittenToDisk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, start := range servers {

@@ -36,6 +36,7 @@ type KafkaConfig struct {
 type Kafka struct {
 	cluster *kfake.Cluster
 	addr    string
+	kept    bool // in a DataDir
 	close   sync.Once
 }
 
@@ -60,7 +61,7 @@ func StartKafka(cfg KafkaConfig) (*Kafka, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the embedded kafka broker on port %d: %w", cfg.Port, err)
 	}
-	return &Kafka{cluster: cluster, addr: cluster.ListenAddrs()[0]}, nil
+	return &Kafka{cluster: cluster, addr: cluster.ListenAddrs()[0], kept: cfg.DataDir != ""}, nil
 }
 
 // Addr returns host:port of the broker.
@@ -69,7 +70,17 @@ func (k *Kafka) Addr() string { return k.addr }
 // Close stops the broker and drops what it keeps in memory. Further calls do nothing.
 func (k *Kafka) Close() { k.close.Do(k.cluster.Close) }
 
-// TopicConfig returns the configuration that every topic on the embedded broker is to be created with: a small
+// TopicConfig is the configuration that every topic on this broker is to be created with. With a DataDir it bounds the size alone: a log
+// that had been trimmed to nothing by its age would begin at offset 0 again after a restart.
+func (k *Kafka) TopicConfig() map[string]string {
+	config := TopicConfig()
+	if k.kept {
+		config["retention.ms"] = "-1"
+	}
+	return config
+}
+
+// TopicConfig returns the configuration that every topic on a broker in memory is to be created with: a small
 // retention, without which its memory would grow for ever. Each call returns a new map.
 func TopicConfig() map[string]string {
 	return map[string]string{
