@@ -32,6 +32,11 @@ func (r *redis) save() {
 		panic(err) // the memory registry always answers
 	}
 	r.saved = snap.Nodes
+	for i := range r.saved {
+		if n, ok, err := r.mem.Node(background, r.saved[i].ID); ok && err == nil {
+			r.saved[i] = n // with its tasks, as they were at that moment: a server keeps the two together
+		}
+	}
 }
 
 // restart begins a new run with what was saved, or with nothing, or with all.
@@ -95,6 +100,11 @@ func (s *seamRegistry) Snapshot(ctx context.Context) (snap registry.Snapshot, er
 func (s *seamRegistry) Node(ctx context.Context, id string) (n registry.Node, ok bool, err error) {
 	err = s.call(ctx, "node", func() error { n, ok, err = s.mem.Node(background, id); return err })
 	return n, ok, err
+}
+
+// Evict implements [registry.Registry].
+func (s *seamRegistry) Evict(ctx context.Context, id, incarnation string) error {
+	return s.call(ctx, "evict", func() error { return s.mem.Evict(background, id, incarnation) })
 }
 
 // Ping implements [registry.Registry].
