@@ -141,30 +141,17 @@ func awaitStatus(t *testing.T, server, id string, status task.Status) task.Task 
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	p := start(t, nil, "dev", "--kafka-port", "0", "--redis-port", "0", "--http-port", "0")
+	p := start(t, []string{"LOG_LEVEL=info"}, "dev", "--kafka-port", "0", "--redis-port", "0", "--http-port", "0")
 	text := p.out.await(t, " node\n")
 	server := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(text)
 	id := strings.TrimSpace(want(t, 0, "task", "submit", "demo.sleep", "-a", `{"ms":60000}`, "-o", "name", "--server", server).out)
 	awaitStatus(t, server, id, task.Running)
 	p.signal(t, syscall.SIGINT)
-	awaitDraining(t, server)
+	p.err.await(t, "draining")
 	p.signal(t, syscall.SIGINT)
 	if s := p.wait(t); !s.Signaled() || s.Signal() != syscall.SIGINT {
 		t.Errorf("it ended with %v, want the second signal to end it", s)
 	}
-}
-
-// awaitDraining returns when a node drains.
-func awaitDraining(t *testing.T, server string) {
-	t.Helper()
-	for begin := time.Now(); time.Since(begin) < patience; {
-		for _, n := range decode[[]client.Node](t, want(t, 0, "nodes", "list", "-o", "json", "--server", server)) {
-			if n.State == "draining" {
-				return
-			}
-		}
-	}
-	t.Fatal("no node drains")
 }
 
 func TestNodeOfAnotherProcessJoins(t *testing.T) {
