@@ -22,7 +22,25 @@ import (
 var version = "dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from then on a signal does what it does to any process
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // before the end begins: a further signal does what it does to any process
+		select {
+		case second := <-signals: // it came before that
+			die(second)
+		default:
+			cancel()
+		}
+	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// die ends the process by a signal that was caught.
+func die(s os.Signal) {
+	if number, ok := s.(syscall.Signal); ok {
+		_ = syscall.Kill(os.Getpid(), number)
+	}
 }
