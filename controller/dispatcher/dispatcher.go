@@ -69,6 +69,7 @@ type Dispatcher struct {
 	placer    *placement.Placer
 	claims    int64 // made so far, for their ids
 	way       way
+	owed      []*task.Task  // claims that were given back without an answer of the store; at most a page
 	refusedAt time.Duration // when a refusal of the store was logged last; 0 = never
 
 	mu       sync.Mutex
@@ -131,6 +132,9 @@ type way struct {
 
 // Round places what waits, as long as there is room. With look it reads a page even if there is none, to say why tasks wait.
 func (d *Dispatcher) Round(ctx context.Context, look bool) (Outcome, error) {
+	if err := d.giveBack(ctx, nil); err != nil { // what is owed
+		return Outcome{}, err
+	}
 	nodes, targets := d.fleet.View(d.clock.Boot())
 	slots, queue := d.room(nodes)
 	waiting := make(map[placement.Reason]int)

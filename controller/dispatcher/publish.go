@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/transport"
@@ -50,7 +51,11 @@ func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
 
 // giveBack undoes claims that no node can have seen. It stops when the leadership may be over: from then on another leader may send
 // them again.
-func (d *Dispatcher) giveBack(ctx context.Context, back []*task.Task) error {
+//
+// Where the store does not say what became of it, it may still take effect, even much later. So these claims are not sent again: they are
+// owed, and given back again, until the store has answered.
+func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
+	back := slices.Concat(d.owed, fresh)
 	if len(back) == 0 {
 		return nil
 	}
@@ -63,15 +68,20 @@ func (d *Dispatcher) giveBack(ctx context.Context, back []*task.Task) error {
 	}
 	left := d.lease.Remaining()
 	if left <= 0 {
-		d.fleet.Sent(ids, d.clock.Boot())
+		d.fleet.Sent(ids[len(d.owed):], d.clock.Boot())
 		return ErrNotLeading
 	}
+	d.owed = back
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	if _, err := d.store.Apply(ctx, changes); err != nil {
-		d.fleet.Sent(ids, d.clock.Boot())
+	switch _, err := d.store.Apply(ctx, changes); {
+	case err == nil:
+		d.fleet.Drop(ids)
+	case d.refusal(ctx, err):
+		d.fleet.Sent(ids, d.clock.Boot()) // it never takes effect
+	default:
 		return fmt.Errorf("give back %d claims: %w", len(ids), err)
 	}
-	d.fleet.Drop(ids)
+	d.owed = nil
 	return nil
 }
