@@ -28,7 +28,7 @@ var faults = []struct {
 	{"freeze-node", (*fate).freezeNode}, {"freeze-controller", (*fate).freezeController},
 	{"stop-node", (*fate).stopNode}, {"stop-controller", (*fate).stopController},
 	{"cut", (*fate).cut}, {"cut", (*fate).cut}, {"lossy", (*fate).lossy}, {"slow", (*fate).slow}, {"hush", (*fate).hush},
-	{"down", (*fate).down}, {"minority", (*fate).minority}, {"registry", (*fate).registry}, {"topics", (*fate).topics},
+	{"down", (*fate).down}, {"minority", (*fate).minority}, {"undoing", (*fate).undoing}, {"registry", (*fate).registry}, {"topics", (*fate).topics},
 	{"stall", (*fate).stall}, {"double", (*fate).double},
 }
 
@@ -316,8 +316,38 @@ func (f *fate) down() {
 	f.lasting(d, func() { f.net.down[s] = link{} })
 }
 
+// minority takes the store's majority away, often in the middle of what a leader does.
 func (f *fate) minority() {
-	if f.truth.minority {
+	_, c := f.anyController()
+	if c.session != nil && !c.process.dead && f.world.chance(600) {
+		f.soon(c.process, f.split, controllerLoops...)
+		return
+	}
+	f.split()
+}
+
+// undoing refuses the leader the bus for a moment, and takes the majority away as soon as it has noticed: in the middle of what it undoes.
+func (f *fate) undoing() {
+	for _, c := range f.controllers {
+		if c.session == nil || c.process.dead {
+			continue
+		}
+		p := c.process
+		f.world.note("fate", "%s and the bus: connections refused, and no majority from then on", p.name)
+		p.links[busService] = link{refused: true}
+		f.net.refused = func(*process, service) {
+			f.world.after(f.world.between(0, 4*time.Millisecond), f.split)
+			f.world.after(f.world.between(0, 2*time.Second), func() { p.links[busService] = link{} })
+		}
+		f.lasting(8*time.Second, func() {
+			f.net.refused = nil
+			p.links[busService] = link{}
+		})
+	}
+}
+
+func (f *fate) split() {
+	if f.truth.minority || f.over {
 		return
 	}
 	f.truth.split()

@@ -69,6 +69,8 @@ const callLimit = 5 * time.Second
 type net struct {
 	world *world
 	down  [services]link // of the service itself, for all
+	// refused, if it is set, is called once when a call is refused.
+	refused func(p *process, s service)
 }
 
 func (n *net) link(p *process, s service) link { return n.down[s].join(p.links[s]) }
@@ -117,6 +119,10 @@ func (n *net) call(ctx context.Context, s service, do effect) error {
 	}
 	l := n.link(p, s)
 	if l.refused {
+		if hook := n.refused; hook != nil {
+			n.refused = nil
+			hook(p, s)
+		}
 		return errRefused
 	}
 	if l.cut || w.chance(l.lossy) {

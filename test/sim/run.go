@@ -71,9 +71,10 @@ func draw(w *world, o options) settings {
 		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], cancels: w.rng.IntN(8), retries: w.rng.IntN(3), longest: 15_000,
 		heartbeat: time.Second, lostAfter: 8 * time.Second, stopMargin: time.Second,
 		lease: 2 * time.Second, resendAfter: 2 * time.Second, interval: 5 * time.Second,
-		faults: 30 * time.Second, rest: 300 * time.Second,
+		faults: 30 * time.Second, rest: 20 * time.Minute,
 	}
 	s.watch = []time.Duration{time.Second, 200 * time.Millisecond, 100 * time.Millisecond}[w.rng.IntN(3)]
+	s.resendAfter = []time.Duration{2 * time.Second, 500 * time.Millisecond, 200 * time.Millisecond}[w.rng.IntN(3)]
 	if w.chance(250) {
 		s.controllers = 3
 	}
