@@ -86,6 +86,8 @@ func TestS11_DeadlinesEndWhatWaitsAndWhatRuns(t *testing.T) {
 		stop := s.controller()
 		n := s.node("n1")
 		s.joined(1)
+		s.submit("work", 1, "first")
+		s.within(5*time.Second, "it leads", s.all(task.Finished, 1))
 		in := func(d time.Duration) int64 { return s.clock.Now().Add(d).UnixMilli() }
 		s.add(task.Task{ID: "nowhere", ClassName: "unknown", DeadlineDateTime: in(730 * time.Millisecond)})
 		s.add(task.Task{ID: "runs", ClassName: "wait", DeadlineDateTime: in(810 * time.Millisecond)})
