@@ -41,6 +41,7 @@ func Start(t testing.TB, name, path string, env map[string]string, args ...strin
 		p.cmd.Env = append(p.cmd.Env, k+"="+v)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	together(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
