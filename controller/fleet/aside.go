@@ -47,7 +47,7 @@ func (f *Fleet) Mute(now, after time.Duration, limit int) []Key {
 	defer f.mu.Unlock()
 	var list []Key
 	for k, m := range f.members {
-		if !m.gone && m.present && now-m.changedAt <= f.cfg.StaleAfter && inVain(m, now, after) >= muteSends {
+		if !m.gone && m.present && now-m.beatAt <= f.cfg.StaleAfter && inVain(m, now, after) >= muteSends {
 			list = append(list, k)
 		}
 	}

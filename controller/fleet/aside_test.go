@@ -126,3 +126,18 @@ func TestAnEvictedIncarnationIsNotConfirmed(t *testing.T) {
 		t.Error("not given away")
 	}
 }
+
+// Found by the simulation: a registry that restarts over and over keeps a dead node's key, and its waits, but that is no heartbeat. Were the
+// node set aside for it, its successor would be.
+func TestARegistryThatRestartsMakesNobodyMute(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r0", beat("n1", "i1", 7)))
+	at := sendAgain(f, 3, 1)
+	for i := range 5 {
+		look(f, at-time.Second+time.Duration(i)*time.Millisecond, snapshot(fmt.Sprint("r", i), beat("n1", "i1", int64(7-i%2))))
+	}
+	if mute := f.Mute(at, resend, 10); len(mute) != 0 {
+		t.Errorf("mute: %v, though its counter has not gone up", mute)
+	}
+}

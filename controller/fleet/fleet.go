@@ -73,8 +73,9 @@ type member struct {
 	read      int64 // its counter there
 	dated     bool  // changedAt holds
 	changedAt time.Duration
-	aloud     bool  // its last sign of life came over Kafka, at heardAt
-	heard     int64 // the highest counter that came so
+	beatAt    time.Duration // end of the last read that showed a higher counter, or it for the first time
+	aloud     bool          // its last sign of life came over Kafka, at heardAt
+	heard     int64         // the highest counter that came so
 	heardAt   time.Duration
 	told      bool // the leader's term is on its partition, since toldAt or before
 	toldAt    time.Duration
@@ -157,6 +158,9 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 		fresh = fresh || !m.gone && (!m.present && !f.audible(m, ended) || moved && (m.refused || m.beat.State != n.State))
 		if !m.dated || !m.present || moved || restart {
 			m.dated, m.changedAt = true, ended
+		}
+		if m.beat.Incarnation == "" || n.Counter > m.beat.Counter {
+			m.beatAt = ended
 		}
 		if moved {
 			m.aloud = false
