@@ -64,7 +64,7 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 				}
 				s.bus.Fail(func(_ context.Context, topic string, _ int, records []kafka.Record) (bool, error) {
 					st, err := events.DecodeStatus(records[0].Value)
-					return topic != events.TopicStatus || err != nil || len(st.Reports) == 0, nil // reports are taken, and lost
+					return topic != events.TopicStatus || err != nil || len(st.Reports) == 0, nil //nolint:nilerr // reports are taken, and lost
 				})
 				close(free)
 				pass(100 * time.Millisecond)

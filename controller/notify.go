@@ -65,7 +65,8 @@ func (n *notifier) run(ctx context.Context) {
 func (n *notifier) send(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
-	values, err := events.EncodeStatus(events.Status{At: n.c.deps.Clock.Now().UnixMilli(), Notice: events.NoticeSubmitted, Updated: n.take()}, n.c.cfg.EventMaxBytes)
+	notice := events.Status{At: n.c.deps.Clock.Now().UnixMilli(), Notice: events.NoticeSubmitted, Updated: n.take()}
+	values, err := events.EncodeStatus(notice, n.c.cfg.EventMaxBytes)
 	if err != nil {
 		return err
 	}

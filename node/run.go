@@ -242,11 +242,9 @@ func (s *session) judge(cause error, out json.RawMessage, err error) outcome {
 // failure is a handler's error as a failure.
 func failure(err error, now int64) outcome {
 	o := outcome{kind: task.ReportFailed, text: errorText(err)}
-	var permanent *permanentError
-	var later *laterError
-	if errors.As(err, &permanent) {
+	if _, ok := errors.AsType[*permanentError](err); ok {
 		o.permanent = true
-	} else if errors.As(err, &later) {
+	} else if later, ok := errors.AsType[*laterError](err); ok {
 		o.retryAt = now + later.after.Milliseconds()
 	}
 	return o

@@ -53,7 +53,7 @@ func openState(dir, id string, log *slog.Logger) (*state, error) {
 	if dir == "" {
 		return nil, nil //nolint:nilnil // a nil state is one that proves nothing
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the directory that the operator names
 		return nil, fmt.Errorf("node: SKALD_STATE_DIR: %w", err)
 	}
 	s := &state{path: filepath.Join(dir, id+".lock"), log: log}

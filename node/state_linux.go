@@ -43,9 +43,9 @@ func openLockedFile(path string) (lockedFile, string, error) {
 	if _, ok := localFilesystems[int64(fs.Type)&0xffffffff]; !ok { //nolint:unconvert // the type differs between machines
 		return nil, "", fmt.Errorf("%w: the filesystem (type %#x) is not one that is known to be of this machine alone", errNoProof, fs.Type)
 	}
-	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD, highDescriptor) //nolint:gosec // a descriptor is not negative
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMFILE) {      // so high none is allowed
-		fd, err = unix.FcntlInt(uintptr(low), unix.F_DUPFD, 3) //nolint:gosec // as above
+	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD, highDescriptor)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMFILE) { // so high none is allowed
+		fd, err = unix.FcntlInt(uintptr(low), unix.F_DUPFD, 3)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("duplicate the descriptor: %w", err)

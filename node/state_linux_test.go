@@ -34,7 +34,7 @@ func TestStateHolder(t *testing.T) {
 	s.name("first", os.Getenv(holderStopping) != "")
 	pid := 0
 	if os.Getenv(holderChild) != "" {
-		child := exec.Command("sleep", "600") //nolint:noctx // it outlives its parent, which is the point; it knows nothing of the descriptor
+		child := exec.Command("sleep", "600")
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}

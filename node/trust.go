@@ -108,7 +108,7 @@ func (s *session) join(ctx context.Context) (bool, error) {
 		case errors.Is(err, errAgain):
 			return false, err
 		case ctx.Err() != nil:
-			return false, nil
+			return false, nil //nolint:nilerr // it was told to end
 		case errors.Is(err, registry.ErrTaken):
 			since = sent
 			said = s.sayOnce(said, "its id, which another incarnation holds", err)

@@ -71,7 +71,7 @@ func openStore(ctx context.Context, c *config.Controller, log logger) (store.Sto
 	case config.StoreMemory:
 		return memory.New(), nil
 	case config.StoreSQLite:
-		return sqlite.Open(ctx, c.SQLite.Path, sqlite.Options{Sync: sqlite.Sync(c.SQLite.Sync)})
+		return sqlite.Open(ctx, c.Path, sqlite.Options{Sync: sqlite.Sync(c.Sync)})
 	case config.StoreMongo:
 	}
 	for said := false; ; said = true {

@@ -14,7 +14,7 @@ import (
 const maxSwaps = 10
 
 type statusBody struct {
-	LifecycleStatus string `json:"lifecycleStatus,omitempty" doc:"Cancelled, Paused, Running to resume, or Created to run an ended task again; without regard to case."`
+	LifecycleStatus string `json:"lifecycleStatus,omitempty" doc:"Cancelled, Paused, Running to resume, or Created to run an ended task again; in any case."`
 	Status          string `json:"status,omitempty" doc:"The same, under its short name."`
 }
 

@@ -31,7 +31,7 @@ type counting struct {
 
 func (c *counting) Snapshot(ctx context.Context) (registry.Snapshot, error) {
 	c.snapshots.Add(1)
-	return c.Registry.Snapshot(ctx) //nolint:wrapcheck // a test
+	return c.Registry.Snapshot(ctx)
 }
 
 func (c *counting) StatusEnds(context.Context) (map[int]kafka.Range, error) {
@@ -105,7 +105,7 @@ func (r *refusing) Apply(ctx context.Context, changes []task.Change) (int, error
 	if err == nil && len(rest) < len(changes) {
 		err = errors.New("refused for good")
 	}
-	return n, err //nolint:wrapcheck // a test
+	return n, err
 }
 
 // A node whose task cannot be taken back keeps no other node's work from being given away.

@@ -140,7 +140,7 @@ func TestValues(t *testing.T) {
 		"with a unit":        {map[string]string{"DISPATCHER_INTERVAL": "500ms"}, controller(func(c config.Controller) any { return c.DispatcherInterval }), 500 * time.Millisecond},
 		"word in lower case": {map[string]string{"SYSTEM_CONTROLLER_MODE": "monitor"}, controller(func(c config.Controller) any { return c.Mode }), config.ModeMonitor},
 		"store in a file":    {map[string]string{"STORE": "SQLite"}, controller(func(c config.Controller) any { return c.Store }), config.StoreSQLite},
-		"file of the store":  {map[string]string{"SQLITE_PATH": "/data/a b.db"}, controller(func(c config.Controller) any { return c.SQLite.Path }), "/data/a b.db"},
+		"file of the store":  {map[string]string{"SQLITE_PATH": "/data/a b.db"}, controller(func(c config.Controller) any { return c.Path }), "/data/a b.db"},
 		"no sync":            {map[string]string{"SQLITE_SYNC": "Normal"}, controller(func(c config.Controller) any { return c.Sync }), config.SQLiteSyncNormal},
 		"word in upper case": {map[string]string{"STORE": "MEMORY"}, controller(func(c config.Controller) any { return c.Store }), config.StoreMemory},
 		"strategy":           {map[string]string{"DISPATCHER_STRATEGY": "round-robin"}, controller(func(c config.Controller) any { return c.DispatcherStrategy }), config.StrategyRoundRobin},

@@ -12,7 +12,7 @@ import (
 // lock takes the lock of an open file, without waiting.
 func lock(f *os.File) error {
 	for {
-		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); { //nolint:gosec // a descriptor is small
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 		case err == nil:
 			return nil
 		case errors.Is(err, unix.EWOULDBLOCK):

@@ -16,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +110,7 @@ func (c command) run(t *testing.T) {
 	}
 	t.Cleanup(func() { fmt.Println(rate()) })
 	for i := range runtime.GOMAXPROCS(0) {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			for {
 				seed, more := take()

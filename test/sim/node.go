@@ -78,13 +78,13 @@ func (n *worker) newSession() *session {
 		Liveness:       config.Liveness{HeartbeatInterval: n.cfg.heartbeat, LostAfter: n.cfg.lostAfter, StopMargin: n.cfg.stopMargin},
 		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: 10 * time.Second,
 	}}
-	real, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
+	member, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
 		node.WithRegistry(&seamRegistry{Registry: n.redis.mem, redis: n.redis, process: n.process}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
 	if err != nil {
 		panic(err) // the configuration above is valid
 	}
-	node.Handle(real, class, s.handle)
-	s.rounds, err = node.NewRounds(real, s.incarnation, func(work func()) { n.process.spawn("handler", work) })
+	node.Handle(member, class, s.handle)
+	s.rounds, err = node.NewRounds(member, s.incarnation, func(work func()) { n.process.spawn("handler", work) })
 	if err != nil {
 		panic(err)
 	}

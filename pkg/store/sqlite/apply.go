@@ -219,7 +219,8 @@ func (t *tx) update(h *held) error {
 		return refusal{err}
 	}
 	to := number(h.is.LifecycleStatus)
-	values := append(t.values[:0], to, h.is.UpdateDateTime, text(h.is.Desired), packed)
+	values := t.values[:0]
+	values = append(values, to, h.is.UpdateDateTime, text(h.is.Desired), packed)
 	which := 0
 	for i, s := range setters {
 		if v, touched := s.value(&h.is); touched {
@@ -227,8 +228,9 @@ func (t *tx) update(h *held) error {
 			values = append(values, v)
 		}
 	}
-	t.values = append(values, h.n)
-	if _, err := t.exec(t.updating(which), t.values...); err != nil {
+	values = append(values, h.n)
+	t.values = values
+	if _, err := t.exec(t.updating(which), values...); err != nil {
 		return refusable(err)
 	}
 	if !isKept(h.is.Attachments) {
@@ -251,11 +253,13 @@ func (t *tx) updating(which int) string {
 	sql, ok := t.updates[which]
 	if !ok {
 		sql = "UPDATE tasks SET status = ?, updated = ?, desired = ?, run = ?"
+		var sqlSb256 strings.Builder
 		for i, s := range setters {
 			if which&(1<<i) != 0 {
-				sql += ", " + s.column + " = ?"
+				sqlSb256.WriteString(", " + s.column + " = ?")
 			}
 		}
+		sql += sqlSb256.String()
 		sql += " WHERE n = ?"
 		t.updates[which] = sql
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -80,7 +81,7 @@ func (s *search) union(executor bool, columns, behind string) string {
 	if executor {
 		list := make([]string, len(s.parts))
 		for i, n := range s.parts {
-			list[i] = fmt.Sprint(n)
+			list[i] = strconv.FormatInt(n, 10)
 		}
 		return "SELECT " + columns + from + "+status IN (" + strings.Join(list, ", ") + ")" + s.where + behind
 	}

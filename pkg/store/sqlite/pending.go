@@ -43,14 +43,14 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 	page := store.PendingPage{Next: after, Tasks: make([]task.Task, 0, min(limit, 64))}
 	var bad []badRow
 	rows := 0
-	take := func(row []driver.Value) error {
+	take := func(row []driver.Value) error { //nolint:unparam // as query wants it
 		rows++
 		t, err := decode(row[1:])
 		page.Next = store.After(&t)
 		if err != nil {
 			n, _ := row[0].(int64)
 			bad = append(bad, badRow{n, store.BadDocument{ID: t.ID, Reason: err.Error()}})
-			return nil
+			return nil //nolint:nilerr // it is told of in the page
 		}
 		page.Tasks = append(page.Tasks, t)
 		return nil

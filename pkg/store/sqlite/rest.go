@@ -54,7 +54,7 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Posi
 	err := s.read(ctx, "read positions", func(c *conn) error {
 		return c.query(readPositions, func(row []driver.Value) error {
 			c := cells(row)
-			positions[int(c.int())] = store.Position{Offset: c.int(), Check: uint64(c.int())} //nolint:gosec // the same 64 bits
+			positions[int(c.int())] = store.Position{Offset: c.int(), Check: uint64(c.int())}
 			return nil
 		}, topic)
 	})
@@ -68,7 +68,7 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Posi
 func (s *Store) SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error {
 	rows := make([][]driver.Value, 0, len(positions))
 	for partition, p := range positions {
-		rows = append(rows, []driver.Value{topic, int64(partition), p.Offset, int64(p.Check)}) //nolint:gosec // the same 64 bits
+		rows = append(rows, []driver.Value{topic, int64(partition), p.Offset, int64(p.Check)})
 	}
 	return s.commit(ctx, "write positions", s.urgent, &call{rows: len(rows), do: func(t *tx) error {
 		for _, row := range rows {
@@ -85,7 +85,7 @@ func (s *Store) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) 
 	err = s.read(ctx, "read settings", func(c *conn) error {
 		return c.query(readSetting, func(row []driver.Value) error {
 			value, _ := row[0].(string)
-			if err := json.Unmarshal([]byte(value), &d); err != nil {
+			if err := json.Unmarshal([]byte(value), &d); err != nil { //nolint:musttag // its names in Go are those in the file
 				return fmt.Errorf("the setting %s is %q: %w", dispatcherSetting, value, err)
 			}
 			return nil
@@ -96,7 +96,7 @@ func (s *Store) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) 
 
 // SaveDispatcher implements store.Settings.
 func (s *Store) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
-	value, err := json.Marshal(d)
+	value, err := json.Marshal(d) //nolint:musttag // as in Dispatcher
 	if err != nil {
 		return errors.Join(errors.New("sqlite: write settings"), err)
 	}

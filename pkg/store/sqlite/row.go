@@ -156,7 +156,8 @@ const (
 	runColumns   = "executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, run"
 
 	// whole selects a task with all that belongs to it; light selects it without attachments and result.
-	whole = light + ", CASE typeof(attachments) WHEN 'integer' THEN coalesce((SELECT body FROM bodies WHERE bodies.n = tasks.n), 'lost') ELSE attachments END, result"
+	whole = light + ", CASE typeof(attachments) WHEN 'integer' THEN " +
+		"coalesce((SELECT body FROM bodies WHERE bodies.n = tasks.n), 'lost') ELSE attachments END, result"
 	light = givenColumns + ", " + runColumns
 )
 

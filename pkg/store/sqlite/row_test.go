@@ -48,8 +48,8 @@ func fill(t *testing.T, v reflect.Value) {
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i))
+		for _, field := range v.Fields() {
+			fill(t, field)
 		}
 	default:
 		t.Fatalf("a field of the kind %s: teach this test to fill it", v.Kind())

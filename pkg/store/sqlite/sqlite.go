@@ -171,7 +171,7 @@ func (s *Store) read(ctx context.Context, op string, f func(*conn) error) error 
 // reader takes a connection that nobody uses.
 func (s *Store) reader(ctx context.Context) (*conn, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err //nolint:wrapcheck // the caller's own
+		return nil, err
 	}
 	select {
 	case <-s.closing:
@@ -189,7 +189,7 @@ func (s *Store) reader(ctx context.Context) (*conn, error) {
 	case c := <-s.idle:
 		return c, nil
 	case <-ctx.Done():
-		return nil, ctx.Err() //nolint:wrapcheck // the caller's own
+		return nil, ctx.Err()
 	case <-s.closing:
 		return nil, errClosed
 	}

@@ -46,7 +46,7 @@ func openTest(tb testing.TB, path string) *Store {
 
 func closeTest(tb testing.TB, s *Store) {
 	tb.Helper()
-	if err := s.Close(tb.Context()); err != nil { //nolint:usetesting // it does not use the context
+	if err := s.Close(tb.Context()); err != nil {
 		tb.Errorf("close: %v", err)
 	}
 }

@@ -237,7 +237,7 @@ func TestDiskFull(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	err := error(refusal{errors.New("x")})
-	if judged(err) != err || errors.Is(judged(err), store.ErrUnavailable) {
+	if !errors.Is(judged(err), err) || errors.Is(judged(err), store.ErrUnavailable) {
 		t.Errorf("%v", judged(err))
 	}
 	s := fresh(t)
