@@ -52,6 +52,7 @@ type session struct {
 	handlers map[string]Handler
 	base     context.Context // the values of Run's context, without its end
 	spawn    func(func())    // starts a goroutine for handlers
+	unsure   bool            // while it joins: a heartbeat without an answer may have registered the node
 
 	node            registry.Node // what heartbeats say that does not change; the counter is guarded by mu
 	partition       int           // of task.assign and task.control

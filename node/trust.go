@@ -95,7 +95,8 @@ func (s *session) trustLoop(stop <-chan struct{}) {
 // join registers the node: it tries until a heartbeat is confirmed, and reports false if ctx ended first. The readers must be made.
 //
 // A heartbeat whose answer got lost may have registered the node, and brought it claims. If so much time has passed since then that they
-// may have been given away again, the session must not start them: join gives errAgain, and the next one begins with nothing.
+// may have been given away again, the session must not start them: join gives errAgain, and the next one begins with nothing. So it does if the
+// place is another's after that: the node may have been put out of it.
 func (s *session) join(ctx context.Context) (bool, error) {
 	said := ""
 	since := s.clock.Boot() // it was not registered before
@@ -125,7 +126,12 @@ func (s *session) join(ctx context.Context) (bool, error) {
 func (s *session) joinRound(ctx context.Context, since time.Duration) error {
 	s.prove()
 	sent := s.clock.Boot()
-	if err := s.beat(ctx, s.beatTimeout()); err != nil {
+	switch err := s.beat(ctx, s.beatTimeout()); {
+	case errors.Is(err, registry.ErrTaken) && s.unsure:
+		s.log.Warn("the node may have been registered, and has lost its place: it registers anew", "error", err)
+		return errAgain
+	case err != nil:
+		s.unsure = s.unsure || !errors.Is(err, registry.ErrTaken)
 		return err
 	}
 	if took := s.clock.Boot() - since; took >= s.cfg.LostAfter-s.cfg.StopMargin {
