@@ -43,7 +43,7 @@ func newBroker(w *world, n *net, c *checker, partitions int) *broker {
 func (b *broker) lose(topic string, index, n int) {
 	p := b.topics[topic][index]
 	n = min(n, len(p.records))
-	b.check.forgot(p.serials[n:])
+	b.check.forgot(topic, p.serials[n:])
 	p.records, p.serials = p.records[:n:n], p.serials[:n:n]
 	b.wake(p)
 }

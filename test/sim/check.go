@@ -32,7 +32,9 @@ type checker struct {
 	left   map[string]time.Duration // when its goodbye came to the bus
 	finals map[uint64][]string      // claims whose final report stands in the record of this serial
 	ended  int                      // tasks in a terminal state
-	acked  int
+	// statusLost says that task.status has lost records.
+	statusLost bool
+	acked      int
 }
 
 type taskRecord struct {
@@ -153,8 +155,8 @@ func result(claim string) string { return `"` + claim + `"` }
 // what was on the bus before the need was seen has to be taken in first.
 func (c *checker) takenBack(t *task.Task) {
 	r := c.claim(t.ClaimID)
-	if !r.reported {
-		return
+	if !r.reported || c.statusLost {
+		return // ingest may hold the place it had in a log that is gone for that of the new one, until it reads again
 	}
 	wait := scale(c.cfg.lostAfter+c.cfg.lostAfter/10, million, fastest)
 	left, said := c.left[t.Incarnation]
@@ -223,7 +225,8 @@ func (c *checker) reported(by *process, s *events.Status, serial uint64) {
 }
 
 // forgot notes that the bus has lost records.
-func (c *checker) forgot(serials []uint64) {
+func (c *checker) forgot(topic string, serials []uint64) {
+	c.statusLost = c.statusLost || topic == events.TopicStatus && len(serials) > 0
 	for _, serial := range serials {
 		for _, id := range c.finals[serial] {
 			c.claims[id].reported = false
