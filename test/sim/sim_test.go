@@ -22,9 +22,19 @@ func run(t *testing.T, seed uint64, o options) outcome {
 	return out
 }
 
+// shortly is what a short run, such as that of the race detector, leaves of a number of seeds: actors run one at a time, so that there is
+// little for it to find.
+func shortly(seeds uint64) uint64 {
+	if testing.Short() {
+		return max(seeds/25, 2)
+	}
+	return seeds
+}
+
 // spread runs seeds in a few parallel parts.
 func spread(t *testing.T, from, count uint64, o options) {
 	t.Helper()
+	count = shortly(count)
 	const parts = 4
 	for part := range uint64(parts) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
@@ -48,6 +58,9 @@ func TestTheGuaranteesHoldUnderFaults(t *testing.T) {
 
 func TestTheGuaranteesHoldWithManyNodesAndTasks(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("a long one")
+	}
 	cases := []options{{nodes: 50, tasks: 200}, {nodes: 3, tasks: 500}, {nodes: 50, tasks: 2000}}
 	for _, o := range cases {
 		t.Run(fmt.Sprintf("%d nodes, %d tasks", o.nodes, o.tasks), func(t *testing.T) {
@@ -59,7 +72,7 @@ func TestTheGuaranteesHoldWithManyNodesAndTasks(t *testing.T) {
 
 func TestASeedAlwaysGivesTheSameHistory(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(50) {
+	for seed := range shortly(50) {
 		first, second := simulate(t, seed, options{}), simulate(t, seed, options{})
 		if first.history.sum != second.history.sum || first.turns != second.turns {
 			t.Errorf("seed %d: %d turns, then %d; two histories", seed, first.turns, second.turns)
@@ -70,6 +83,9 @@ func TestASeedAlwaysGivesTheSameHistory(t *testing.T) {
 // A checker that finds nothing proves nothing: with any guard taken out it must find a breach soon.
 func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("a long one")
+	}
 	cases := map[string]struct {
 		only []string // the kinds of fault that the guard is there for
 		says string   // what the checker says
