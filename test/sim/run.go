@@ -27,7 +27,7 @@ type options struct {
 }
 
 // maxTurns ends a simulation that never ends by itself.
-const maxTurns = 20_000_000
+const maxTurns = 3_000_000
 
 // simulate runs one seed.
 func simulate(t *testing.T, seed uint64, o options) (out outcome) {
