@@ -134,7 +134,9 @@ func TestALateConfirmationRevivesNothing(t *testing.T) {
 		first, _, err := w.Registry.Node(w.ctx, "n")
 		w.ok(err)
 		reg.set(refuse)
-		<-b.ended
+		if cause := <-b.ended; cause == nil {
+			w.t.Error("it ended without a cause")
+		}
 		all := w.beats()
 		a := events.Assign{Beats: []events.Beaten{{Incarnation: first.Incarnation, Counter: all[len(all)-1].Beat.Counter}}} // sent a moment ago
 		a.By("nodetest", 1)

@@ -80,7 +80,9 @@ func TestTimeoutAndDeadlineEndARun(t *testing.T) {
 		if got := w.final(over); got.Kind != task.ReportFailed || !got.Permanent {
 			w.t.Errorf("%+v", got)
 		}
-		<-b.ended
+		if cause := <-b.ended; cause == nil {
+			w.t.Error("it ended without a cause")
+		}
 	})
 }
 
