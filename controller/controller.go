@@ -170,7 +170,7 @@ func (c *Controller) ensureTopics(ctx context.Context) {
 	last := ""
 	for {
 		try, cancel := context.WithTimeout(ctx, topicTimeout)
-		err := c.deps.Bus.Ensure(try, c.topicSpecs())
+		err := c.deps.Bus.Ensure(try, TopicSpecs(c.cfg.TopicPartitions, c.cfg.ReplicationFactor, c.deps.TopicConfig))
 		cancel()
 		c.mu.Lock()
 		c.topics = err
@@ -188,16 +188,17 @@ func (c *Controller) ensureTopics(ctx context.Context) {
 	}
 }
 
-func (c *Controller) topicSpecs() []kafka.TopicSpec {
+// TopicSpecs says how all topics are made: with so many partitions and copies, and with further settings that win over their own.
+func TopicSpecs(partitions, replication int, settings map[string]string) []kafka.TopicSpec {
 	topics := events.Topics()
 	specs := make([]kafka.TopicSpec, 0, len(topics))
 	for _, t := range topics {
-		spec := kafka.TopicSpec{Name: t.Name, Partitions: c.cfg.TopicPartitions, Replication: c.cfg.ReplicationFactor, Config: map[string]string{}}
+		spec := kafka.TopicSpec{Name: t.Name, Partitions: partitions, Replication: replication, Config: map[string]string{}}
 		if t.Single {
 			spec.Partitions = 1
 		}
 		maps.Copy(spec.Config, t.Config)
-		maps.Copy(spec.Config, c.deps.TopicConfig)
+		maps.Copy(spec.Config, settings)
 		specs = append(specs, spec)
 	}
 	return specs

@@ -120,12 +120,8 @@ func openRedis(c *Config, log *slog.Logger) (*redis.Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node: redis: %w", err)
 	}
-	master := c.SentinelMaster
-	if len(c.SentinelAddrs) == 0 {
-		master = ""
-	}
 	r, err := redis.Open(redis.Config{
-		Addrs: c.Redis.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: master,
+		Addrs: c.Redis.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: c.SentinelMaster,
 		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
 		Username: c.Redis.Username, Password: string(c.Redis.Password), DB: c.DB, WaitReplicas: c.WaitReplicas, TLS: tls, Logger: log,
 	})

@@ -16,8 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/skalds-go/skalds/controller"
-	"github.com/skalds-go/skalds/events"
-	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/demo"
 	"github.com/skalds-go/skalds/pkg/config"
@@ -141,16 +139,7 @@ func (c *cluster) startController(ctx context.Context, listener net.Listener, o 
 
 // makeTopics makes the topics before anybody looks for them, so that nobody has to wait for them and say so.
 func makeTopics(ctx context.Context, bus controller.Bus, settings map[string]string) error {
-	topics := events.Topics()
-	specs := make([]kafka.TopicSpec, 0, len(topics))
-	for _, t := range topics {
-		spec := kafka.TopicSpec{Name: t.Name, Partitions: devPartitions, Replication: 1, Config: settings}
-		if t.Single {
-			spec.Partitions = 1
-		}
-		specs = append(specs, spec)
-	}
-	if err := bus.Ensure(ctx, specs); err != nil {
+	if err := bus.Ensure(ctx, controller.TopicSpecs(devPartitions, 1, settings)); err != nil {
 		return fmt.Errorf("make the topics on the embedded broker: %w", err)
 	}
 	return nil
