@@ -141,27 +141,31 @@ func (l *leadership) run(ctx, acting context.Context) {
 	defer listening.Wait()
 	func() {
 		defer close(l.acted)
-		try := l.trier(acting, log)
-		// The waits for silent nodes begin only when no node takes the word of an older leader any more.
-		if try(l.announce) && try(service.Load) {
-			listening.Go(func() { service.Run(ctx) })
-			l.act(acting, try, service.Progress(), policy, log)
+		m := l.newMonitor(service.Progress(), policy, log)
+		begun := leader.Beginning{
+			Announce: l.announce,
+			Load:     service.Load,
+			Listen:   func() { listening.Go(func() { service.Run(ctx) }) },
+			Prime:    m.Prime,
+		}.Run(l.trier(acting, log))
+		if begun {
+			l.act(acting, m, log)
 		}
 	}()
 	<-ctx.Done()
 }
 
 // trier gives a function that tries something until it succeeds, or the context ends: then it reports false.
-func (l *leadership) trier(ctx context.Context, log *slog.Logger) func(func(context.Context) error) bool {
+func (l *leadership) trier(ctx context.Context, log *slog.Logger) func(string, func(context.Context) error) bool {
 	failing := false
-	return func(f func(context.Context) error) bool {
+	return func(what string, f func(context.Context) error) bool {
 		for ctx.Err() == nil { // not longer than the leadership: lead ends it
 			err := f(ctx)
 			if err == nil {
 				return true
 			}
 			if !failing && ctx.Err() == nil {
-				log.Warn("cannot begin to lead yet; trying again", "error", err)
+				log.Warn("cannot begin to lead yet; trying again", "to", what, "error", err)
 				failing = true
 			}
 			if !rest(ctx, l.c.deps.Clock, startPause) {
@@ -172,16 +176,15 @@ func (l *leadership) trier(ctx context.Context, log *slog.Logger) func(func(cont
 	}
 }
 
-// act claims, sends, gives away and does what is due, until the context ends.
-func (l *leadership) act(ctx context.Context, try func(func(context.Context) error) bool, progress *ingest.Progress, policy task.Policy, log *slog.Logger) {
-	m := monitor.New(monitor.Config{
+func (l *leadership) newMonitor(progress *ingest.Progress, policy task.Policy, log *slog.Logger) *monitor.Monitor {
+	return monitor.New(monitor.Config{
 		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention, Policy: policy,
 	}, l.c.deps.Store, l.c.deps.Registry, l.fleet, l.c.transport, (*statusEnds)(l.c), progress, l.lease, l.c.deps.Clock,
 		l.c.work.Signal, log)
-	// What the nodes hold already counts, and who is there is known, before the first task is placed.
-	if !try(m.Prime) {
-		return
-	}
+}
+
+// act claims, sends, gives away and does what is due, until the context ends.
+func (l *leadership) act(ctx context.Context, m *monitor.Monitor, log *slog.Logger) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	due := agenda.New(l.c.deps.Store, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
+)
+
+func (l *leadership) read(p int, from kafka.Position) {
+	r := l.bus().Reader(events.TopicStatus, p, from)
+	for {
+		records, err := r.Next(l.listening)
+		if err != nil {
+			return
+		}
+		l.service.Hear(records)
+		l.batches = append(l.batches, batch{p, records, r.Position()})
+		handed := func() bool { return l.deaf() || len(l.batches) == 0 }
+		if l.world.rest(250*time.Millisecond, handed); !handed() {
+			l.ahead(p, r.Position(), handed)
+		}
+	}
+}
+
+// ahead looks for heartbeats behind what ingest is too busy to take, until it has been handed over.
+func (l *leadership) ahead(p int, from kafka.Position, handed func() bool) {
+	ctx, stop := context.WithCancel(l.listening)
+	over := false
+	l.listen("ahead", func() {
+		defer func() { over = true }()
+		r := l.bus().Reader(events.TopicStatus, p, from)
+		for {
+			records, err := r.Next(ctx)
+			if err != nil {
+				return
+			}
+			l.service.Hear(records)
+		}
+	})
+	l.world.park(never, handed)
+	stop()
+	l.world.park(never, func() bool { return over })
+}
+
+// confirm is the loop that confirms heartbeats which came over the bus.
+func (l *leadership) confirm() {
+	for !l.deaf() {
+		l.world.park(never, func() bool { return l.deaf() || l.service.ConfirmWanted() })
+		if l.deaf() {
+			return
+		}
+		if err := l.service.Confirm(l.listening); err != nil {
+			l.world.note(l.process.name, " confirm: %v", err)
+		}
+	}
+}
+
+// takeIn is ingest's loop.
+func (l *leadership) takeIn() {
+	w, c := l.world, l.process.clock
+	settleAt, saveAt := never, never
+	for !l.deaf() {
+		w.park(min(settleAt, saveAt), func() bool { return l.deaf() || len(l.batches) > 0 })
+		switch {
+		case l.deaf():
+		case len(l.batches) > 0:
+			if !l.take() {
+				break
+			}
+			settleAt = min(settleAt, c.at(c.Boot()+50*time.Millisecond))
+			saveAt = min(saveAt, c.at(c.Boot()+time.Second))
+		case w.now >= settleAt:
+			settleAt = never
+			if err := l.service.Settle(l.listening); err != nil {
+				w.note(l.process.name, " settle: %v", err)
+			}
+		case w.now >= saveAt:
+			saveAt = never
+			l.service.Save(l.listening)
+		}
+	}
+	l.service.Save(context.WithoutCancel(l.listening))
+}
+
+func (l *leadership) take() bool {
+	var records []kafka.Record
+	after := map[int]kafka.Position{}
+	for _, b := range l.batches {
+		records = append(records, b.records...)
+		after[b.partition] = b.after
+	}
+	l.batches = nil
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := l.service.Round(l.listening, records, after)
+		if err == nil {
+			return true
+		}
+		l.world.note(l.process.name, " ingest: %v", err)
+		if l.world.rest(pause, l.deaf); l.deaf() {
+			return false
+		}
+	}
+}
+
+// watch is the monitor's loop.
+func (l *leadership) watch() {
+	w, c := l.world, l.process.clock
+	next := w.now
+	for !l.over() {
+		var woken, wished bool
+		w.park(next, func() bool {
+			woken = taken(l.nodes)
+			wished = !woken && taken(l.wishes)
+			return l.over() || woken || wished
+		})
+		if l.over() {
+			return
+		}
+		if wished {
+			if err := l.monitor.Wishes(l.acting); err != nil {
+				w.note(l.process.name, " wishes: %v", err)
+			}
+			l.rest(10 * time.Millisecond)
+			continue
+		}
+		soon, err := l.monitor.Round(l.acting)
+		if err != nil {
+			w.note(l.process.name, " monitor: %v", err)
+		}
+		wait := l.cfg.watch
+		if soon {
+			wait = 20 * time.Millisecond
+		}
+		next = c.at(c.Boot() + wait)
+	}
+}
+
+// place is the dispatcher's loop.
+func (l *leadership) place() {
+	w, c := l.world, l.process.clock
+	next, pause := w.now, time.Duration(0)
+	for !l.over() {
+		w.park(next, func() bool { return l.over() || taken(l.work) })
+		look := w.now >= next
+		for more := true; more && !l.over(); {
+			out, err := l.dispatcher.Round(l.acting, look)
+			look = false
+			more = out.More && err == nil && out.Failed == 0
+			if err == nil && out.Failed == 0 {
+				pause = 0
+				continue
+			}
+			w.note(l.process.name, " dispatch: %d failed, %v", out.Failed, err)
+			pause = min(max(2*pause, 50*time.Millisecond), 2*time.Second)
+		}
+		if pause > 0 {
+			l.rest(pause)
+			l.work.Signal()
+		}
+		next = c.at(c.Boot() + l.cfg.interval)
+	}
+}
+
+// keepTimes is the agenda's loop.
+func (l *leadership) keepTimes() {
+	w, c := l.world, l.process.clock
+	next := w.now
+	for !l.over() {
+		w.park(next, func() bool { return l.over() || taken(l.times) })
+		if l.over() {
+			return
+		}
+		at, err := l.agenda.Round(l.acting)
+		wait := 5 * time.Second
+		switch {
+		case err != nil:
+			w.note(l.process.name, " agenda: %v", err)
+			wait = 500 * time.Millisecond
+		case at > 0:
+			wait = min(wait, max(time.UnixMilli(at).Sub(c.Now()), 10*time.Millisecond))
+		}
+		next = c.at(c.Boot() + wait)
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+
+	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/ingest"
+	"github.com/skalds-go/skalds/controller/monitor"
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/controller/transport"
+)
+
+// lineTransport has the real transport publish one event after the other, in an order that the seed picks, where it would do several at
+// once by goroutines of its own.
+type lineTransport struct {
+	c  *controller
+	to *transport.Kafka
+}
+
+// Assign publishes claims.
+func (t *lineTransport) Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result {
+	results := make([]transport.Result, len(batches))
+	for _, i := range t.c.world.rng.Perm(len(batches)) {
+		results[i] = t.to.Assign(ctx, term, batches[i:i+1])[0]
+		if !t.c.guards.giveBackUnknown {
+			continue
+		}
+		for j, o := range results[i].Outcomes {
+			if o == transport.Unknown {
+				results[i].Outcomes[j] = transport.NotSent
+			}
+		}
+	}
+	return results
+}
+
+// Settle tells nodes what is settled.
+func (t *lineTransport) Settle(ctx context.Context, term int64, list []transport.Settlement) (err error) {
+	sortBy(list, func(s transport.Settlement) string { return s.To.Node + " " + s.To.Incarnation }) // it comes off a map
+	for i := range list {
+		if e := t.to.Settle(ctx, term, list[i:i+1]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Control gives nodes orders.
+func (t *lineTransport) Control(ctx context.Context, term int64, list []transport.Orders) (err error) {
+	for i := range list {
+		if e := t.to.Control(ctx, term, list[i:i+1]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Fence tells nodes to stop.
+func (t *lineTransport) Fence(ctx context.Context, term int64, list []fleet.Target) (err error) {
+	for i := range list {
+		t.c.world.note(t.c.process.name, "fences %s", list[i].Incarnation)
+		if e := t.to.Fence(ctx, term, list[i:i+1]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Confirm confirms heartbeats.
+func (t *lineTransport) Confirm(ctx context.Context, term int64, list []transport.Confirmation) (err error) {
+	for i := range list {
+		if e := t.to.Confirm(ctx, term, list[i:i+1]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Tell announces the term.
+func (t *lineTransport) Tell(ctx context.Context, term int64, partitions []int) []error {
+	errs := make([]error, len(partitions))
+	for i := range partitions {
+		errs[i] = t.to.Tell(ctx, term, partitions[i:i+1])[0]
+	}
+	return errs
+}
+
+var (
+	_ dispatcher.Transport = (*lineTransport)(nil)
+	_ monitor.Transport    = (*lineTransport)(nil)
+	_ ingest.Transport     = (*lineTransport)(nil)
+	_ placement.Strategy   = placement.LeastTasks
+)
