@@ -56,7 +56,9 @@ func (s *system) deafNode(id string) (*deafBus, func()) {
 			s.t.Errorf("node %s: %v", id, err)
 		}
 	})
-	return d, func() { cancel(); <-done }
+	stop := func() { cancel(); <-done }
+	s.nodes = append(s.nodes, stop)
+	return d, stop
 }
 
 func (s *system) incarnation(id string) string {

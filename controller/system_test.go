@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,36 +41,112 @@ type system struct {
 	clock    nodetest.Clock
 	log      *slog.Logger
 
-	classes map[string]func(ctx context.Context) error // what nodes run beside work and wait
+	classes  map[string]func(ctx context.Context) error // what nodes run beside work and wait
+	overlaps bool                                       // two runs of a task at once are no error here
 
-	mu   sync.Mutex
-	runs map[string]int // task id -> handlers started
-	wg   sync.WaitGroup
+	mu     sync.Mutex
+	runs   map[string]int      // task id -> handlers started
+	on     map[string][]string // task id -> the nodes that started them
+	atWork map[string]int      // task id -> handlers that have not returned
+	wg     sync.WaitGroup
+
+	nodes, controllers []func() // stop what was started
+	doors              []*piped // of the controllers
 }
 
 const partitions = 4
 
-// inBubble runs f on a fresh system; when f returns, everything it started must end.
+// inBubble runs f on a fresh system. When f returns, what it started is stopped, nodes first, and must end: not one goroutine may be left. In
+// any of these tests two runs of one task must not overlap, unless it says that they may.
 func inBubble(t *testing.T, f func(s *system)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		clock := nodetest.NewClock()
 		s := &system{t: t, bus: bustest.New(nil), store: memory.New(), registry: registrymemory.New(clock), clock: clock,
-			log: slog.New(slog.DiscardHandler), runs: make(map[string]int)}
+			log: slog.New(slog.DiscardHandler), runs: make(map[string]int), on: make(map[string][]string), atWork: make(map[string]int)}
 		f(s)
+		stopAll(s.nodes)
+		stopAll(s.controllers)
 		s.wg.Wait()
 	})
 }
 
-// deaf is a listener that nobody connects to.
-type deaf struct {
+func stopAll(stops []func()) {
+	var wg sync.WaitGroup
+	for _, stop := range stops {
+		wg.Go(stop)
+	}
+	wg.Wait()
+}
+
+// cluster starts controllers and the nodes n1, n2, ..., and waits until these have joined.
+func (s *system) cluster(controllers, nodes int, change ...func(*node.Config)) []member {
+	s.t.Helper()
+	for range controllers {
+		s.controller()
+	}
+	members := make([]member, nodes)
+	for i := range members {
+		members[i] = s.node(fmt.Sprint("n", i+1), change...)
+	}
+	s.joined(nodes)
+	return members
+}
+
+// piped is a listener whose connections are pipes.
+type piped struct {
+	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (d *deaf) Accept() (net.Conn, error) { <-d.closed; return nil, net.ErrClosed }
-func (d *deaf) Close() error              { d.once.Do(func() { close(d.closed) }); return nil }
-func (d *deaf) Addr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000} }
+func newPiped() *piped { return &piped{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *piped) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *piped) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *piped) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000} }
+
+func (p *piped) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ask asks each controller that runs for a page of its API, in the order in which they were started.
+func (s *system) ask(path string) []string {
+	s.t.Helper()
+	var answers []string
+	for _, p := range s.doors {
+		c := http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
+		res, err := c.Get("http://127.0.0.1:8000" + path)
+		if errors.Is(err, net.ErrClosed) {
+			continue
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK {
+			s.t.Fatalf("%s: %d %s %v", path, res.StatusCode, body, err)
+		}
+		answers = append(answers, string(body))
+	}
+	return answers
+}
 
 func controllerConfig(change ...func(*config.Controller)) config.Controller {
 	c := config.Controller{
@@ -88,25 +166,34 @@ func controllerConfig(change ...func(*config.Controller)) config.Controller {
 
 // controller starts a controller; stop ends it cleanly.
 func (s *system) controller(change ...func(*config.Controller)) (stop func()) {
-	return s.controllerOn(s.store, change...)
+	return s.controllerWith(func(*controller.Deps) {}, change...)
 }
 
 func (s *system) controllerOn(st store.Store, change ...func(*config.Controller)) (stop func()) {
-	c := controller.New(controllerConfig(change...), controller.Deps{
-		Store: st, Registry: s.registry, Bus: s.bus, Clock: s.clock, Log: s.log, Version: "test",
+	return s.controllerWith(func(d *controller.Deps) { d.Store = st }, change...)
+}
+
+func (s *system) controllerWith(bend func(*controller.Deps), change ...func(*config.Controller)) (stop func()) {
+	deps := controller.Deps{
+		Store: s.store, Registry: s.registry, Bus: s.bus, Clock: s.clock, Log: s.log, Version: "test",
 		Open: func(topic string, partition int, from kafka.Position) ingest.Reader {
 			return s.bus.Reader(topic, partition, from)
 		},
-	})
+	}
+	bend(&deps)
+	c, door := controller.New(controllerConfig(change...), deps), newPiped()
+	s.doors = append(s.doors, door)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	s.wg.Go(func() {
 		defer close(done)
-		if err := c.Run(ctx, &deaf{closed: make(chan struct{})}); err != nil {
+		if err := c.Run(ctx, door); err != nil {
 			s.t.Errorf("controller: %v", err)
 		}
 	})
-	return func() { cancel(); <-done }
+	stop = func() { cancel(); <-done }
+	s.controllers = append(s.controllers, stop)
+	return stop
 }
 
 // cuttable is a node's way to the others, which a test can cut: to everything, as a machine that dies.
@@ -160,6 +247,7 @@ func (r *cutReader) Next(ctx context.Context) ([]kafka.Record, error) {
 // member is a node at work.
 type member struct {
 	cut  func() // cuts it off from everything
+	mend func() // undoes that
 	stop func() // drains it
 }
 
@@ -188,17 +276,19 @@ func (s *system) nodeOn(id string, reg node.Registry, change ...func(*node.Confi
 			s.t.Errorf("node %s: %v", id, err)
 		}
 	})
-	return member{cut: func() { c.cut.Store(true) }, stop: func() { cancel(); <-done }}
+	stop := func() { cancel(); <-done }
+	s.nodes = append(s.nodes, stop)
+	return member{cut: func() { c.cut.Store(true) }, mend: func() { c.cut.Store(false) }, stop: stop}
 }
 
 // handle gives a node its classes.
 func (s *system) handle(n *node.Node, id string) {
 	node.Handle(n, "work", func(ctx context.Context, _ json.RawMessage) (string, error) {
-		s.ran(ctx)
+		defer s.ran(ctx, id)()
 		return id, nil
 	})
 	node.Handle(n, "wait", func(ctx context.Context, _ json.RawMessage) (string, error) {
-		s.ran(ctx)
+		defer s.ran(ctx, id)()
 		select {
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
@@ -208,16 +298,27 @@ func (s *system) handle(n *node.Node, id string) {
 	})
 	for class, h := range s.classes {
 		node.Handle(n, class, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			s.ran(ctx)
+			defer s.ran(ctx, id)()
 			return nil, h(ctx)
 		})
 	}
 }
 
-func (s *system) ran(ctx context.Context) {
+// ran notes that a node starts a handler. The function it returns notes that it has returned.
+func (s *system) ran(ctx context.Context, on string) (returned func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runs[node.TaskFrom(ctx).ID]++
+	id := node.TaskFrom(ctx).ID
+	s.runs[id]++
+	s.on[id] = append(s.on[id], on)
+	if s.atWork[id]++; s.atWork[id] > 1 && !s.overlaps {
+		s.t.Errorf("%d runs of task %s at once, on %v", s.atWork[id], id, s.on[id])
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.atWork[id]--
+	}
 }
 
 // submit stores tasks and tells the leader, as a controller that does not lead does.
