@@ -306,6 +306,41 @@ func TestDrain(t *testing.T) {
 			})
 		})
 	}
+	for name, before := range map[string]bool{"hurried while it lasts": false, "hurried before it begins": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				const wait = 3 * time.Second
+				n := w.node("n", nil)
+				b := newBlocker()
+				node.Handle(n, "c", b.run)
+				node.Handle(n, "stubborn", b.stubborn)
+				stop := w.start(n)
+				list := append(w.assign("n", "c", 1), w.assign("n", "stubborn", 1)...)
+				<-b.began
+				<-b.began
+				after := 10 * time.Second // DRAIN_HARD
+				if before {
+					n.Hurry()
+				} else {
+					after += wait
+					time.AfterFunc(wait, n.Hurry)
+				}
+				passed, err := waits(stop)
+				if err == nil || !strings.Contains(err.Error(), "1 still run: task-2 (stubborn)") {
+					w.t.Errorf("error %v", err)
+				}
+				if passed != after {
+					w.t.Errorf("it took %v, want %v", passed, after)
+				}
+				if r := w.final(list[0]); r.Kind != task.ReportReleased {
+					w.t.Errorf("what ended by its context is reported as %s", r.Kind)
+				}
+				n.Hurry() // once more is nothing
+				close(b.free)
+				synctest.Wait()
+			})
+		})
+	}
 	t.Run("names handlers that do not return", func(t *testing.T) {
 		bubble(t, func(w *world) {
 			n := w.node("n", func(c *node.Config) { c.DrainSoft = 0 })

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/interrupt"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
@@ -23,6 +24,8 @@ type Node struct {
 	bus      bus      // without a Bus: made from cfg
 	registry Registry // nil: made from cfg
 	limits   limits
+	hurry    func()        // closes hurried, once
+	hurried  chan struct{} // closed: no drain waits for what runs
 
 	mu         sync.Mutex
 	ran        bool
@@ -35,7 +38,8 @@ func New(cfg Config, opts ...Option) (*Node, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, handlers: map[string]Handler{}}
+	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, handlers: map[string]Handler{}, hurried: make(chan struct{})}
+	n.hurry = sync.OnceFunc(func() { close(n.hurried) })
 	for _, opt := range opts {
 		opt(n)
 	}
@@ -51,7 +55,7 @@ func (n *Node) ID() string { return n.cfg.ID }
 
 // Run registers the node and runs tasks until ctx ends. Then it drains: it takes no new work, gives back what is queued, lets what runs
 // end within DRAIN_SOFT, ends the contexts of what is left with the cause [ErrDraining], waits up to DRAIN_HARD for those handlers,
-// and leaves the registry.
+// and leaves the registry. [Node.Hurry] cuts DRAIN_SOFT short. [Node.RunUntilSignal] is for programs that end by signals.
 //
 // It returns nil after a clean drain. Handlers that did not return are named in the error; they run on, and their tasks go elsewhere
 // when the node's lease is over. Anything else that goes wrong on the way (Kafka or Redis down, topics missing, the id taken) is
@@ -87,6 +91,20 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	st.close()
 	return nil
+}
+
+// Hurry has a drain end the contexts of what still runs now, not after DRAIN_SOFT. One that has not begun will do so when it begins. It may
+// be called at any time, by any goroutine, and more than once.
+func (n *Node) Hurry() { n.hurry() }
+
+// RunUntilSignal is Run for the main function of a program. The first SIGINT or SIGTERM ends the context, so that the node drains; a
+// second one hurries the drain, as [Node.Hurry] does; a third ends the process as an uncaught signal does.
+func (n *Node) RunUntilSignal(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := interrupt.Watch(func() bool { cancel(); return true }, func() bool { n.Hurry(); return true })
+	defer stop()
+	return n.Run(ctx)
 }
 
 // template is what every heartbeat says.

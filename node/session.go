@@ -66,6 +66,7 @@ type session struct {
 	wake    chan struct{} // something may have to be sent
 	beatNow chan struct{} // a heartbeat should not wait for its time
 	idle    chan struct{} // the last handler has returned
+	hurried chan struct{} // closed: a drain waits for no handler to end by itself
 
 	mu          sync.Mutex // guards what follows
 	phase       phase
@@ -84,8 +85,8 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 	return &session{
 		cfg: &n.cfg, log: n.log, clock: n.clock, bus: b, registry: reg, handlers: handlers, base: context.WithoutCancel(ctx),
 		spawn: func(work func()) { go work() },
-		node:  template,
-		lost:  make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		node:  template, hurried: n.hurried,
+		lost: make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 		claims: newClaims(n.cfg.Capacity, n.cfg.Prefetch, n.limits), runs: map[*claim]*run{}, quarantined: map[string]int64{},
 	}
 }
@@ -209,7 +210,7 @@ func (s *session) drain(end func()) error {
 	s.log.Info("draining", "running", running, "soft", s.cfg.DrainSoft, "hard", s.cfg.DrainHard)
 	signal(s.wake)
 	signal(s.beatNow)
-	if !s.settleDown(s.cfg.DrainSoft) {
+	if !s.settleDownOr(s.hurried, s.cfg.DrainSoft) {
 		s.cancelAll(ErrDraining)
 		s.settleDown(s.cfg.DrainHard)
 	}

@@ -154,6 +154,25 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
+// TestSecondSignalHurriesANode: the hour of DRAIN_SOFT is cut short, and the task is given back.
+func TestSecondSignalHurriesANode(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--nodes", "0")
+	p := start(t, append(d.reach(), "DRAIN_SOFT=1h"), "node")
+	id := strings.TrimSpace(want(t, 0, "task", "submit", "demo.sleep", "-a", `{"ms":3600000}`, "-o", "name", "--server", d.server).out)
+	awaitStatus(t, d.server, id, task.Running)
+	p.signal(t, syscall.SIGTERM)
+	p.err.await(t, "draining")
+	p.signal(t, syscall.SIGTERM)
+	if s := p.wait(t); s.ExitStatus() != 0 || s.Signaled() {
+		t.Errorf("it ended with %v:\n%s", s, p.err)
+	}
+	got := awaitStatus(t, d.server, id, task.Created)
+	if len(got.Attempts) != 1 || got.Attempts[0].Outcome != "released" {
+		t.Errorf("its run is told as %+v", got.Attempts)
+	}
+}
+
 func TestNodeOfAnotherProcessJoins(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "0")

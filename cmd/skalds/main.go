@@ -6,7 +6,8 @@
 //   - The exit code says what happened: 0 done, 1 the server or the task said no, 2 wrong usage or configuration, 3 the server
 //     cannot be reached, 130 interrupted.
 //   - What a command answers goes to standard output; errors, logs and progress go to standard error.
-//   - The first SIGINT or SIGTERM ends the command's context, and every command then ends cleanly; a second one ends the process at once.
+//   - The first SIGINT or SIGTERM ends the command's context, and every command then ends cleanly; a second one ends the process at once,
+//     but for a command that has said what it does first.
 //   - A subcommand is one file; what several of them need stands in run.go (exit codes), connect.go (the API), output.go (what is
 //     printed) and build.go (from configuration to clients).
 package main
@@ -14,8 +15,8 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/skalds-go/skalds/pkg/interrupt"
 )
 
 // version is set by the build: -ldflags "-X main.version=1.2.3".
@@ -23,24 +24,7 @@ var version = "dev"
 
 func main() {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		signal.Reset(os.Interrupt, syscall.SIGTERM) // before the end begins: a further signal does what it does to any process
-		select {
-		case second := <-signals: // it came before that
-			die(second)
-		default:
-			cancel()
-		}
-	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// die ends the process by a signal that was caught.
-func die(s os.Signal) {
-	if number, ok := s.(syscall.Signal); ok {
-		_ = syscall.Kill(os.Getpid(), number)
-	}
+	again := &second{}
+	interrupt.Watch(func() bool { cancel(); return true }, again.come)
+	os.Exit(run(again.in(ctx), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -20,7 +20,8 @@ func newNode() *cobra.Command {
 cluster can be tried without a line of code; a node of your own is a Go program with the package node.
 
 Kafka, Redis and the controller may come up later than the node: it waits for them. SIGTERM drains it: what runs may end within
-DRAIN_SOFT, and what is left goes to other nodes.`,
+DRAIN_SOFT, then it has DRAIN_HARD to return, and what is left goes to other nodes. A second signal goes to DRAIN_HARD at once, a
+third kills.`,
 		Example: `  skalds node                                                  joins 'skalds dev'
   KAFKA_HOST=kafka REDIS_HOST=redis NODE_CAPACITY=4 skalds node
   NODE_LABELS=zone=a,gpu=true skalds node`,
@@ -40,6 +41,7 @@ DRAIN_SOFT, and what is left goes to other nodes.`,
 			} else {
 				demo.Register(n)
 			}
+			onSecond(cmd.Context(), n.Hurry)
 			return n.Run(cmd.Context())
 		},
 	}

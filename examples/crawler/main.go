@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/skalds-go/skalds/node"
@@ -54,14 +52,12 @@ func pretend(ctx context.Context, _ int) error {
 }
 
 func run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	n, err := node.New(node.ConfigFromEnv())
 	if err != nil {
 		return err
 	}
 	node.Handle(n, "crawl", crawler{visit: pretend}.crawl)
-	return n.Run(ctx)
+	return n.RunUntilSignal(context.Background())
 }
 
 func main() {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/skalds-go/skalds/node"
 )
@@ -34,14 +32,12 @@ func resize(_ context.Context, in Resize) (Resized, error) {
 }
 
 func run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	n, err := node.New(node.ConfigFromEnv())
 	if err != nil {
 		return err
 	}
 	node.Handle(n, "resize", resize)
-	return n.Run(ctx)
+	return n.RunUntilSignal(context.Background())
 }
 
 func main() {
