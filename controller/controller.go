@@ -104,7 +104,7 @@ const apiGrace = 5 * time.Second
 // Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	handler := api.New(api.Deps{
-		Tasks: c.deps.Store, Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake, Updated: c.updated, Ready: c.notReady, SetAside: c.setAside,
+		Tasks: c.deps.Store, StoreName: c.storeName(), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake, Updated: c.updated, Ready: c.notReady, SetAside: c.setAside,
 		Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes, Token: string(c.cfg.APIToken), Version: c.deps.Version,
 		Log: c.deps.Log, Metrics: c.metrics,
 	})
@@ -158,32 +158,55 @@ func (c *Controller) leading() *leadership {
 
 var errNotYet = errors.New("not looked for yet")
 
-// Pauses between tries to make the topics.
 const (
-	topicPause   = 500 * time.Millisecond
+	topicPause   = 500 * time.Millisecond // between two tries to make the topics
 	topicTimeout = 30 * time.Second
+	topicLook    = time.Second // between two looks whether they are still there
 )
 
-// ensureTopics makes the topics. A cluster that cannot be reached is tried again; a topic with too few partitions, too: a person may
-// enlarge it.
+// ensureTopics makes the topics, and makes them anew where they are gone. A cluster that cannot be reached is tried again; a topic with too
+// few partitions, too: a person may enlarge it.
 func (c *Controller) ensureTopics(ctx context.Context) {
 	last := ""
-	for {
+	for ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, topicTimeout)
 		err := c.deps.Bus.Ensure(try, TopicSpecs(c.cfg.TopicPartitions, c.cfg.ReplicationFactor, c.deps.TopicConfig))
 		cancel()
-		c.mu.Lock()
-		c.topics = err
-		c.mu.Unlock()
-		if err == nil || ctx.Err() != nil {
-			return
+		c.setTopics(err)
+		if err == nil {
+			last = ""
+			c.watchTopics(ctx)
+			continue
 		}
-		if err.Error() != last {
+		if err.Error() != last && ctx.Err() == nil {
 			last = err.Error()
 			c.deps.Log.Warn("the topics are not ready; trying again", "error", err)
 		}
-		if !rest(ctx, c.deps.Clock, topicPause) {
-			return
+		rest(ctx, c.deps.Clock, topicPause)
+	}
+}
+
+func (c *Controller) setTopics(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.topics = err
+}
+
+// watchTopics returns when a topic is gone, as after somebody deleted it or the brokers came back empty, or the context ends.
+func (c *Controller) watchTopics(ctx context.Context) {
+	for rest(ctx, c.deps.Clock, topicLook) {
+		for _, t := range events.Topics() {
+			try, cancel := context.WithTimeout(ctx, readyTimeout)
+			_, err := c.deps.Bus.Partitions(try, t.Name)
+			cancel()
+			if errors.Is(err, kafka.ErrUnknownTopic) {
+				c.setTopics(err)
+				c.deps.Log.Warn("a topic is gone; making it anew", "topic", t.Name)
+				return
+			}
+			if err != nil {
+				break // no broker answers; the next look finds out
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
@@ -84,6 +85,14 @@ func (s *steering) SetDraining(ctx context.Context, node string, draining bool) 
 	return nil
 }
 
+// storeName is what people call the store.
+func (c *Controller) storeName() string {
+	if c.cfg.Store == config.StoreMongo || c.cfg.Store == "" {
+		return "mongodb"
+	}
+	return string(c.cfg.Store)
+}
+
 // readyTimeout bounds each question of a readiness check.
 const readyTimeout = 2 * time.Second
 
@@ -98,7 +107,7 @@ func (c *Controller) notReady(ctx context.Context) []client.NotReady {
 		name string
 		ask  func(context.Context) error
 	}{
-		{"store", c.deps.Store.Ping},
+		{c.storeName(), c.deps.Store.Ping},
 		{"redis", c.deps.Registry.Ping},
 		{"kafka", c.deps.Bus.Ping},
 		{"topics", func(context.Context) error { return topics }},

@@ -3,10 +3,10 @@
 // What holds for every call:
 //
 //   - Bad input changes nothing, and its answer is problem+json that says which field, what it held and what is allowed.
-//   - A write was acknowledged by the store before it is answered. If the store does not answer, the call says 503 and that the
-//     outcome is not known.
+//   - A write was acknowledged by the store before it is answered. If the store does not answer, the call says 503, which store that
+//     is, and that the outcome is not known. A call that needs the node registry names that one. No call needs Kafka.
 //   - The API changes a task only by the life cycle of package task, as a compare-and-set.
-//   - Bodies, pages, waits, and the requests that run at once are bounded.
+//   - Bodies, pages, waits, the requests that run at once, and the time of each are bounded.
 //
 // Every controller serves it, the leader or not: all that it needs is in the store and the registry.
 package api
@@ -69,6 +69,8 @@ type Deps struct {
 	Nodes      Nodes
 	Dispatcher Dispatcher
 
+	// StoreName is what people call the store, for answers that say that it does not answer. Default "mongodb".
+	StoreName string
 	// Wake is called after tasks or wishes were stored. It must not block. Default: nothing.
 	Wake func()
 	// Updated is called after new attachments of a task were stored, before Wake. It must not block. Default: nothing.
@@ -117,6 +119,9 @@ func New(deps Deps) http.Handler {
 }
 
 func withDefaults(d Deps) Deps {
+	if d.StoreName == "" {
+		d.StoreName = "mongodb"
+	}
 	if d.Wake == nil {
 		d.Wake = func() {}
 	}

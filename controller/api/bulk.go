@@ -36,7 +36,7 @@ func (s *server) registerBulk(api huma.API) {
 			"no sense are skipped.",
 		BodyReadTimeout: bodyTimeout,
 		Errors:          []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
-	}, s.bulk)
+	}, bounded(s.bulk))
 }
 
 func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
@@ -65,7 +65,7 @@ func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
 	for began := s.Now(); ; {
 		page, err := s.Tasks.List(ctx, f)
 		if err != nil {
-			return nil, s.failure(ctx, "to list tasks", err)
+			return nil, s.storeFailed(ctx, "to list tasks", err)
 		}
 		out.Body.Matched += len(page.Tasks)
 		changed, err := s.bulkPage(ctx, page.Tasks, do, in.Body.DryRun)
@@ -95,7 +95,7 @@ func (s *server) bulkPage(ctx context.Context, tasks []task.Task, do action, dry
 	}
 	n, err := s.Tasks.Apply(ctx, changes)
 	if err != nil {
-		return 0, s.failure(ctx, "to change tasks", err)
+		return 0, s.storeFailed(ctx, "to change tasks", err)
 	}
 	s.Wake()
 	if n == len(changes) {

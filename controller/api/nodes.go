@@ -46,12 +46,12 @@ func (s *server) registerNodes(api huma.API) {
 		OperationID: "list-nodes", Method: http.MethodGet, Path: "/api/skalds", Tags: []string{"nodes"},
 		Summary: "List the nodes, in the order of their ids",
 		Errors:  []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
-	}, s.listNodes)
+	}, bounded(s.listNodes))
 	huma.Register(api, huma.Operation{
 		OperationID: "get-node", Method: http.MethodGet, Path: "/api/skalds/{id}", Tags: []string{"nodes"},
 		Summary: "Read a node with its tasks",
 		Errors:  []int{http.StatusNotFound, http.StatusServiceUnavailable},
-	}, s.getNode)
+	}, bounded(s.getNode))
 	for _, d := range []struct {
 		id, path, summary, description string
 		draining                       bool
@@ -68,9 +68,9 @@ func (s *server) registerNodes(api huma.API) {
 			Summary: d.summary, Description: d.description + " The answer comes once the wish is stored; the node's state shows when it is carried out.",
 			DefaultStatus: http.StatusNoContent,
 			Errors:        []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
-		}, func(ctx context.Context, in *nodeInput) (*struct{}, error) {
+		}, bounded(func(ctx context.Context, in *nodeInput) (*struct{}, error) {
 			return nil, s.drain(ctx, in.ID, d.draining)
-		})
+		}))
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *server) drain(ctx context.Context, id string, draining bool) error {
 	if draining {
 		_, ok, err := s.Nodes.Node(ctx, id)
 		if err != nil {
-			return s.failure(ctx, "to read a node", err)
+			return s.registryFailed(ctx, "to read a node", err)
 		}
 		if !ok {
 			return notFound("node", id)
@@ -91,7 +91,7 @@ func (s *server) drain(ctx context.Context, id string, draining bool) error {
 		return invalid("path.id", shorten(id), "cannot be drained: %d nodes are; undrain those that are gone", store.MaxDraining)
 	}
 	if err != nil {
-		return s.failure(ctx, "to drain a node", err)
+		return s.storeFailed(ctx, "to drain a node", err)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (s *server) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, e
 	}
 	snapshot, err := s.Nodes.Snapshot(ctx)
 	if err != nil {
-		return nil, s.failure(ctx, "to list nodes", err)
+		return nil, s.registryFailed(ctx, "to list nodes", err)
 	}
 	now := s.now()
 	s.beats.see(snapshot.Nodes, now)
@@ -142,7 +142,7 @@ func (s *server) addTasks(ctx context.Context, nodes []client.Node) error {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return s.failure(ctx, "to read the tasks of nodes", err)
+		return s.registryFailed(ctx, "to read the tasks of nodes", err)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *server) addTasks(ctx context.Context, nodes []client.Node) error {
 func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error) {
 	n, ok, err := s.Nodes.Node(ctx, in.ID)
 	if err != nil {
-		return nil, s.failure(ctx, "to read a node", err)
+		return nil, s.registryFailed(ctx, "to read a node", err)
 	}
 	if !ok {
 		return nil, notFound("node", in.ID)

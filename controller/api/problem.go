@@ -72,19 +72,43 @@ func unavailable(detail string) error {
 	return &busy{ErrorModel: *problem(http.StatusServiceUnavailable, detail)}
 }
 
-// failure turns an error of the store or the registry into an answer, and logs it. What it was about to do is in doing.
-func (s *server) failure(ctx context.Context, doing string, err error) error {
-	switch {
-	case ctx.Err() != nil: // the client is gone, or the process ends; nobody is to blame
-		return unavailable("the request was given up while it was handled")
-	case errors.Is(err, store.ErrBadCursor):
+// answerLimit is how long a call may take, beside what it waits for its body and for a task's end: three calls of a store that does not answer.
+const answerLimit = 3 * store.OpTimeout
+
+// errTooLong ends a call at its limit.
+var errTooLong = fmt.Errorf("the call took longer than %s", answerLimit)
+
+// bounded has a call end within answerLimit, whatever it waits for.
+func bounded[I, O any](call func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errTooLong)
+		defer cancel()
+		return call(ctx, in)
+	}
+}
+
+// storeFailed turns an error of the store into an answer, and logs it. What the call was about to do is in doing.
+func (s *server) storeFailed(ctx context.Context, doing string, err error) error {
+	if errors.Is(err, store.ErrBadCursor) {
 		return invalid("query.cursor", nil, "not a cursor of this list: give the nextCursor of the page before")
-	case errors.Is(err, store.ErrUnavailable):
-		s.Log.WarnContext(ctx, "api: the store does not answer", "doing", doing, "error", err)
-		return unavailable("the task store does not answer (" + doing + "); whether a write took place is not known; try again")
-	case errors.Is(err, registry.ErrUnavailable):
-		s.Log.WarnContext(ctx, "api: the node registry does not answer", "doing", doing, "error", err)
-		return unavailable("the node registry does not answer (" + doing + "); try again")
+	}
+	return s.failed(ctx, "the task store ("+s.StoreName+")", "; whether a write took place is not known", doing, errors.Is(err, store.ErrUnavailable), err)
+}
+
+// registryFailed does so with an error of the registry.
+func (s *server) registryFailed(ctx context.Context, doing string, err error) error {
+	return s.failed(ctx, "the node registry (redis)", "", doing, errors.Is(err, registry.ErrUnavailable), err)
+}
+
+// failed makes the answer. down says that the part does not answer, which also one says that has not by the end of the call's time.
+func (s *server) failed(ctx context.Context, part, caveat, doing string, down bool, err error) error {
+	late := errors.Is(context.Cause(ctx), errTooLong)
+	switch {
+	case ctx.Err() != nil && !late: // the client is gone, or the process ends; nobody is to blame
+		return unavailable("the request was given up while it was handled")
+	case late || down:
+		s.Log.WarnContext(ctx, "api: no answer", "of", part, "doing", doing, "error", err)
+		return unavailable(part + " does not answer (" + doing + ")" + caveat + "; try again")
 	}
 	s.Log.ErrorContext(ctx, "api: request failed", "doing", doing, "error", err)
 	return problem(http.StatusInternalServerError, "internal error ("+doing+"); the controller's log says more")

@@ -57,14 +57,14 @@ func (s *server) registerRead(api huma.API) {
 		OperationID: "list-tasks", Method: http.MethodGet, Path: "/api/tasks", Tags: []string{"tasks"},
 		Summary: "List tasks, the newest first",
 		Errors:  []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
-	}, s.list)
+	}, bounded(s.list))
 }
 
 // read gives one task; an error is an answer.
 func (s *server) read(ctx context.Context, id string) (*task.Task, error) {
 	tasks, err := s.Tasks.Get(ctx, []string{id})
 	if err != nil {
-		return nil, s.failure(ctx, "to read a task", err)
+		return nil, s.storeFailed(ctx, "to read a task", err)
 	}
 	if len(tasks) == 0 {
 		return nil, notFound("task", id)
@@ -77,6 +77,8 @@ func (s *server) get(ctx context.Context, in *getInput) (*taskOutput, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+answerLimit, errTooLong)
+	defer cancel()
 	t, err := s.read(ctx, in.ID)
 	if err != nil || wait == 0 || t.LifecycleStatus.Terminal() {
 		return &taskOutput{Body: t}, err
@@ -105,7 +107,7 @@ func (s *server) waitFor(ctx context.Context, t *task.Task, wait time.Duration) 
 			return t, nil
 		case <-ctx.Done():
 			poll.Stop()
-			return nil, s.failure(ctx, "to wait for a task", ctx.Err())
+			return nil, s.storeFailed(ctx, "to wait for a task", ctx.Err())
 		}
 		next, err := s.read(ctx, t.ID)
 		if err != nil || next.LifecycleStatus.Terminal() {
@@ -167,7 +169,7 @@ func (s *server) readPage(ctx context.Context, f store.Filter, size int, mayEndE
 		f.Limit = min(size-len(page.Items), listPart)
 		part, err := s.Tasks.List(ctx, f)
 		if err != nil {
-			return page, s.failure(ctx, "to list tasks", err)
+			return page, s.storeFailed(ctx, "to list tasks", err)
 		}
 		if f.Total {
 			page.Total = &part.Total

@@ -46,7 +46,7 @@ func (s *server) registerSteer(api huma.API) {
 		BodyReadTimeout: bodyTimeout,
 		Errors:          []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		Responses:       conflicting("The task has ended, or has not, so that this cannot be asked of it."),
-	}, s.setStatus)
+	}, bounded(s.setStatus))
 	attachments := huma.Operation{
 		OperationID: "set-task-attachments", Method: http.MethodPut, Path: "/api/tasks/{id}/attachments", Tags: []string{"tasks"},
 		Summary: "Replace a task's attachments",
@@ -56,7 +56,7 @@ func (s *server) registerSteer(api huma.API) {
 		Errors:    []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
 		Responses: conflicting("The task has ended."),
 	}
-	huma.Register(api, attachments, s.setAttachments)
+	huma.Register(api, attachments, bounded(s.setAttachments))
 	api.OpenAPI().Paths[attachments.Path].Put.RequestBody = &huma.RequestBody{
 		Required: true, Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{Description: "Any JSON value."}}},
 	}
@@ -69,7 +69,7 @@ func (s *server) registerSteer(api huma.API) {
 			"204": {Description: "Removed (purge)."},
 			"409": {Description: "The task has ended otherwise; with purge, it has not ended.", Content: problemContent[conflict](api)},
 		},
-	}, s.remove)
+	}, bounded(s.remove))
 }
 
 func (s *server) setStatus(ctx context.Context, in *statusInput) (*taskOutput, error) {
@@ -96,7 +96,7 @@ func (s *server) remove(ctx context.Context, in *deleteInput) (*deleteOutput, er
 	}
 	removed, err := s.Tasks.Purge(ctx, in.ID)
 	if err != nil {
-		return nil, s.failure(ctx, "to remove a task", err)
+		return nil, s.storeFailed(ctx, "to remove a task", err)
 	}
 	if !removed {
 		t, err := s.read(ctx, in.ID)
@@ -203,7 +203,7 @@ func (s *server) swap(ctx context.Context, id string, decide func(*task.Task) (t
 		}
 		applied, err := s.Tasks.Apply(ctx, []task.Change{change})
 		if err != nil {
-			return nil, false, s.failure(ctx, "to change a task", err)
+			return nil, false, s.storeFailed(ctx, "to change a task", err)
 		}
 		if applied > 0 {
 			s.Wake()

@@ -64,7 +64,7 @@ func (s *server) registerSubmit(api huma.API) {
 			"409": {Description: "A task with this id exists.", Content: problemContent[conflict](api)},
 		},
 	}
-	huma.Register(api, single, s.submit)
+	huma.Register(api, single, bounded(s.submit))
 	describeBody[client.NewTask](api, single.Path)
 
 	many := huma.Operation{
@@ -75,7 +75,7 @@ func (s *server) registerSubmit(api huma.API) {
 		MaxBodyBytes: maxBatchBody + 1, BodyReadTimeout: bodyTimeout,
 		Errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
 	}
-	huma.Register(api, many, s.submitBatch)
+	huma.Register(api, many, bounded(s.submitBatch))
 	describeBody[batch](api, many.Path)
 }
 
@@ -97,7 +97,7 @@ func (s *server) submit(ctx context.Context, in *rawInput) (*submitOutput, error
 	}
 	if err != nil {
 		s.metrics.submitted(submitError, 1)
-		return nil, s.failure(ctx, "to store a task", err)
+		return nil, s.storeFailed(ctx, "to store a task", err)
 	}
 	status := createdStatus(outcomes[0].Status)
 	s.metrics.submitted(outcomeOf(status), 1)
@@ -136,7 +136,7 @@ func (s *server) submitBatch(ctx context.Context, in *rawInput) (*batchOutput, e
 		outcomes, err := s.Tasks.Create(ctx, tasks)
 		if err != nil {
 			s.metrics.submitted(submitError, len(tasks))
-			return nil, s.failure(ctx, "to store a batch of tasks", err)
+			return nil, s.storeFailed(ctx, "to store a batch of tasks", err)
 		}
 		for n := range outcomes {
 			items[places[n]] = s.itemOf(ctx, &tasks[n], &outcomes[n])
@@ -178,7 +178,7 @@ func (s *server) itemOf(ctx context.Context, t *task.Task, outcome *store.Create
 	case store.CreateSameKey:
 		item.ID = outcome.Existing.ID
 	case store.CreateFailed:
-		err := s.failure(ctx, "to store a task of a batch", outcome.Err)
+		err := s.storeFailed(ctx, "to store a task of a batch", outcome.Err)
 		item.Error = err.Error()
 		item.Status = statusOf(err)
 	}

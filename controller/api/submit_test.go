@@ -301,33 +301,6 @@ func (d *downTasks) List(context.Context, store.Filter) (store.ListPage, error) 
 	return store.ListPage{}, d.err
 }
 
-func TestStoreThatDoesNotAnswerGets503(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(d *api.Deps) { d.Tasks = &downTasks{err: fmt.Errorf("ping: %w", store.ErrUnavailable)} })
-	f.disp.err = store.ErrUnavailable
-	for _, call := range [][3]string{
-		{http.MethodPost, "/api/tasks", `{"className":"c"}`},
-		{http.MethodPost, "/api/tasks/batch", `{"tasks":[{"className":"c"}]}`},
-		{http.MethodGet, "/api/tasks", ""},
-		{http.MethodGet, "/api/tasks/a", ""},
-		{http.MethodPut, "/api/tasks/a/status", `{"lifecycleStatus":"Cancelled"}`},
-		{http.MethodDelete, "/api/tasks/a", ""},
-		{http.MethodDelete, "/api/tasks/a?purge=true", ""},
-		{http.MethodGet, "/api/system/dispatcher", ""},
-		{http.MethodPut, "/api/system/dispatcher", `{"strategy":"RANDOM"}`},
-	} {
-		res := f.do(t, call[0], call[1], call[2])
-		wantProblem(t, res, http.StatusServiceUnavailable, "task store")
-		if res.Header().Get("Retry-After") != "1" {
-			t.Errorf("%v: Retry-After %q", call, res.Header().Get("Retry-After"))
-		}
-	}
-	want[client.NodePage](t, f.do(t, http.MethodGet, "/api/skalds", ""), http.StatusOK)
-	if *f.wakes != 0 {
-		t.Errorf("%d wakes", *f.wakes)
-	}
-}
-
 func TestErrorOfTheStoreIsLoggedAndNotShown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(d *api.Deps) { d.Tasks = &downTasks{err: fmt.Errorf("secret detail")} })

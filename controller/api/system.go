@@ -30,7 +30,7 @@ func (s *server) registerSystem(api huma.API) {
 		OperationID: "get-dispatcher", Method: http.MethodGet, Path: "/api/system/dispatcher", Tags: []string{"system"},
 		Summary: "Say what the dispatcher does",
 		Errors:  []int{http.StatusServiceUnavailable},
-	}, func(ctx context.Context, _ *struct{}) (*dispatcherBody, error) { return s.dispatcher(ctx) })
+	}, bounded(func(ctx context.Context, _ *struct{}) (*dispatcherBody, error) { return s.dispatcher(ctx) }))
 	huma.Register(api, huma.Operation{
 		OperationID: "set-dispatcher", Method: http.MethodPut, Path: "/api/system/dispatcher", Tags: []string{"system"},
 		Summary: "Change the dispatcher's strategy",
@@ -38,7 +38,7 @@ func (s *server) registerSystem(api huma.API) {
 			"along; it changes nothing.",
 		BodyReadTimeout: bodyTimeout,
 		Errors:          []int{http.StatusServiceUnavailable},
-	}, s.setDispatcher)
+	}, bounded(s.setDispatcher))
 	huma.Register(api, huma.Operation{
 		OperationID: "livez", Method: http.MethodGet, Path: livePath, Tags: []string{"system"},
 		Summary: "Say that the process is alive", Security: []map[string][]string{},
@@ -51,13 +51,13 @@ func (s *server) registerSystem(api huma.API) {
 		OperationID: "readyz", Method: http.MethodGet, Path: readyPath, Tags: []string{"system"},
 		Summary: "Say whether the controller is ready, or what is missing", Security: []map[string][]string{},
 		Responses: map[string]*huma.Response{"503": {Description: "Not ready.", Content: jsonContent[client.Readiness](api)}},
-	}, s.ready)
+	}, bounded(s.ready))
 }
 
 func (s *server) dispatcher(ctx context.Context) (*dispatcherBody, error) {
 	status, err := s.Dispatcher.Status(ctx)
 	if err != nil {
-		return nil, s.failure(ctx, "to read the dispatcher's state", err)
+		return nil, s.storeFailed(ctx, "to read the dispatcher's state", err)
 	}
 	return &dispatcherBody{Body: status}, nil
 }
@@ -68,7 +68,7 @@ func (s *server) setDispatcher(ctx context.Context, in *dispatcherBody) (*dispat
 		return nil, invalid("body.strategy", shorten(in.Body.Strategy), "must be one of %v, without regard to case", placement.Strategies())
 	}
 	if err := s.Dispatcher.SetStrategy(ctx, string(strategy)); err != nil {
-		return nil, s.failure(ctx, "to change the strategy", err)
+		return nil, s.storeFailed(ctx, "to change the strategy", err)
 	}
 	return s.dispatcher(ctx)
 }

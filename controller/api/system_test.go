@@ -108,20 +108,6 @@ func TestNode(t *testing.T) {
 	wantProblem(t, f.do(t, http.MethodGet, "/api/skalds/none", ""), http.StatusNotFound, "none")
 }
 
-func TestRegistryThatDoesNotAnswerGets503ForNodesOnly(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.nodes.err = fmt.Errorf("dial: %w", registry.ErrUnavailable)
-	for _, path := range []string{"/api/skalds", "/api/skalds/a"} {
-		res := f.do(t, http.MethodGet, path, "")
-		wantProblem(t, res, http.StatusServiceUnavailable, "node registry")
-		if res.Header().Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-	}
-	want[task.Task](t, f.do(t, http.MethodPost, "/api/tasks", `{"className":"c"}`), http.StatusCreated)
-}
-
 func TestDispatcher(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

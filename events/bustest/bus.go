@@ -59,6 +59,14 @@ func (b *Bus) Create(topic string, partitions int) {
 	b.changed()
 }
 
+// Delete removes a topic with its records.
+func (b *Bus) Delete(topic string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.topics, topic)
+	b.changed()
+}
+
 // Grow gives a topic more partitions; those that it has stay as they are.
 func (b *Bus) Grow(topic string, partitions int) {
 	b.mu.Lock()
