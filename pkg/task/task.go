@@ -15,6 +15,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // Mode says who dispatches a task.
@@ -63,8 +64,16 @@ type Task struct {
 	TimeoutMs          int64             `bson:"timeoutMs,omitempty" json:"timeoutMs,omitempty"` // 0 = none
 	NotBefore          int64             `bson:"notBefore,omitempty" json:"notBefore,omitempty"`
 	Labels             map[string]string `bson:"labels,omitempty" json:"labels,omitempty"`
-	Strategy           string            `bson:"strategy,omitempty" json:"strategy,omitempty"`
+	Selector           string            `bson:"selector,omitempty" json:"selector,omitempty"` // of nodes, beside labels; see ParseSelector
+	Strategy           string            `bson:"strategy,omitempty" json:"strategy,omitempty"` // empty = the cluster's
+	StickyKey          string            `bson:"stickyKey,omitempty" json:"stickyKey,omitempty"`
+	AntiAffinityKey    string            `bson:"antiAffinityKey,omitempty" json:"antiAffinityKey,omitempty"` // not beside a task of the same key
+	Slots              int               `bson:"slots,omitempty" json:"slots,omitempty"`                     // of its node's capacity that it takes; 0 = 1
 	ConcurrencyKey     string            `bson:"concurrencyKey,omitempty" json:"concurrencyKey,omitempty"`
+	ConcurrencyLimit   int               `bson:"concurrencyLimit,omitempty" json:"concurrencyLimit,omitempty"` // tasks of its key on nodes at once; 0 = 1
+	Pool               string            `bson:"pool,omitempty" json:"pool,omitempty"`
+	KeyPermit          string            `bson:"keyPermit,omitempty" json:"keyPermit,omitempty"`   // held while a node holds the task; unique in the store
+	PoolPermit         string            `bson:"poolPermit,omitempty" json:"poolPermit,omitempty"` // likewise
 	IdempotencyKey     string            `bson:"idempotencyKey,omitempty" json:"idempotencyKey,omitempty"`
 	AssignedDateTime   int64             `bson:"assignedDateTime,omitempty" json:"assignedDateTime,omitempty"`
 	StartDateTime      int64             `bson:"startDateTime,omitempty" json:"startDateTime,omitempty"`
@@ -126,9 +135,41 @@ const (
 	MaxClassBytes = 256
 )
 
+// Limits of what a task may ask for.
+const (
+	MaxKeyBytes = 256       // of stickyKey, antiAffinityKey, concurrencyKey, pool and namespace
+	MaxSlots    = 1_000_000 // and of concurrencyLimit
+)
+
+// Width is how many slots of its node the task takes.
+func (t *Task) Width() int { return max(t.Slots, 1) }
+
+// KeyLimit is how many tasks of its concurrency key may be on nodes at once.
+func (t *Task) KeyLimit() int { return max(t.ConcurrencyLimit, 1) }
+
+// Permit names the n-th permit of a concurrency key or a pool. Whoever has a claim of a task with a key holds one of the permits
+// 0..limit-1, and the store lets no two tasks hold the same: so the limit holds whatever two leaders may do at once.
+func Permit(name string, n int) string { return name + "#" + strconv.Itoa(n) }
+
 // Unfit says why a document can never be dispatched, whoever wrote it; empty if it can.
 func (t *Task) Unfit() string {
+	for _, k := range [...]struct{ name, value string }{
+		{"stickyKey", t.StickyKey}, {"antiAffinityKey", t.AntiAffinityKey}, {"concurrencyKey", t.ConcurrencyKey}, {"pool", t.Pool}, {"namespace", t.Namespace},
+	} {
+		if len(k.value) > MaxKeyBytes {
+			return fmt.Sprintf("%s has %d bytes, %d at most", k.name, len(k.value), MaxKeyBytes)
+		}
+	}
+	if t.Selector != "" || len(t.Labels) > 0 {
+		if _, err := t.NodeSelector(); err != nil {
+			return err.Error()
+		}
+	}
 	switch {
+	case t.Slots < 0 || t.Slots > MaxSlots:
+		return fmt.Sprintf("slots is %d, must be 0 (one) to %d", t.Slots, MaxSlots)
+	case t.ConcurrencyLimit < 0 || t.ConcurrencyLimit > MaxSlots:
+		return fmt.Sprintf("concurrencyLimit is %d, must be 0 (one) to %d", t.ConcurrencyLimit, MaxSlots)
 	case t.ID == "":
 		return "id is empty"
 	case len(t.ID) > MaxIDBytes:
