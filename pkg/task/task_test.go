@@ -23,6 +23,7 @@ func full(t testing.TB) task.Task {
 		LifecycleStatus: task.Running, Priority: 7, Attachments: json.RawMessage(`{"totalSeconds":3600.0}`),
 		Attempt: 2, ClaimID: "c2", Incarnation: "i1", Failures: 1, Crashes: 1, MaxAttempts: new(5), MaxCrashes: new(2),
 		Backoff: &task.Backoff{BaseMs: 100, Factor: 2, MaxMs: 1000}, TimeoutMs: 60000, NotBefore: now, Labels: map[string]string{"gpu": "true"},
+		Selector: "zone=a", StickyKey: "s", AntiAffinityKey: "a", Slots: 2, ConcurrencyLimit: 3, Pool: "p", KeyPermit: "k#0", PoolPermit: "p#1",
 		Strategy: "RANDOM", ConcurrencyKey: "k", IdempotencyKey: "i", AssignedDateTime: now + 1, StartDateTime: now + 2, FinishDateTime: now + 3,
 		Result: json.RawMessage(`[1]`), Error: "boom", Progress: &task.Progress{Percent: 12.5, Message: "m"},
 		Attempts: []task.Run{{Attempt: 1, Executor: "n0", StartDateTime: now, FinishDateTime: now + 1, Outcome: "lost", Error: "e"}},
