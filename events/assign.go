@@ -26,6 +26,10 @@ type Assign struct {
 	Tasks       []AssignedTask `json:"tasks,omitempty"`
 	Settled     []string       `json:"settled,omitempty"` // claim ids whose final report is stored, or came too late for good
 	Beats       []Beaten       `json:"beats,omitempty"`   // heartbeats that came over task.status and are confirmed
+
+	// Turn is how many tasks ROUND_ROBIN counts for the incarnation after this event; 0 = not said. The node's heartbeats tell it to the next
+	// leader, see [Beat]. When the event is split, each value has it: what is claimed will be sent, if not by this leader.
+	Turn int64 `json:"turn,omitempty"`
 }
 
 // Beaten confirms one heartbeat of one incarnation, which trusts itself again from the time on at which it sent it.
@@ -44,15 +48,23 @@ type AssignedTask struct {
 	CreateDateTime     int64           `json:"createDateTime"`
 	DeadlineDateTime   int64           `json:"deadlineDateTime,omitempty"` // 0 = none
 	TimeoutMs          int64           `json:"timeoutMs,omitempty"`        // of this run; 0 = none
+	Slots              int             `json:"slots,omitempty"`            // of the node's capacity that it takes; 0 = 1, see Width
 	Attachments        json.RawMessage `json:"attachments,omitempty"`
 	AttachmentsVersion int64           `json:"attachmentsVersion,omitempty"`
 }
 
+// Width is how many slots of its node the claim takes, at least one.
+func (t *AssignedTask) Width() int { return max(t.Slots, 1) }
+
 // Assigned is what a node is told of t, whose claim is its present one.
 func Assigned(t *task.Task) AssignedTask {
-	return AssignedTask{ID: t.ID, ClassName: t.ClassName, Attempt: t.Attempt, ClaimID: t.ClaimID, Priority: t.Priority,
+	a := AssignedTask{ID: t.ID, ClassName: t.ClassName, Attempt: t.Attempt, ClaimID: t.ClaimID, Priority: t.Priority,
 		CreateDateTime: t.CreateDateTime, DeadlineDateTime: t.DeadlineDateTime, TimeoutMs: t.TimeoutMs,
 		Attachments: t.Attachments, AttachmentsVersion: t.AttachmentsVersion}
+	if width := t.Width(); width > 1 {
+		a.Slots = width
+	}
+	return a
 }
 
 // Encoded is one record's key and value, and which items of the call it carries.

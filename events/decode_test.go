@@ -2,11 +2,13 @@ package events_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 func TestDecodeErrors(t *testing.T) {
@@ -114,5 +116,32 @@ func TestPartition(t *testing.T) {
 		if got := events.Partition(tc.node, tc.partitions); got != tc.want {
 			t.Errorf("Partition(%q, %d) = %d, want %d", tc.node, tc.partitions, got, tc.want)
 		}
+	}
+}
+
+func TestWidth(t *testing.T) {
+	t.Parallel()
+	for slots, want := range map[int]int{-3: 1, 0: 1, 1: 1, 7: 7} {
+		if got := (&events.AssignedTask{Slots: slots}).Width(); got != want {
+			t.Errorf("%d slots are %d, want %d", slots, got, want)
+		}
+	}
+	for slots, want := range map[int]int{0: 0, 1: 0, 4: 4} { // one slot is not said
+		if got := events.Assigned(&task.Task{Slots: slots}).Slots; got != want {
+			t.Errorf("a task of %d slots is told as %d, want %d", slots, got, want)
+		}
+	}
+}
+
+// What older nodes and controllers do not say reads as nothing.
+func TestOlderEvents(t *testing.T) {
+	t.Parallel()
+	a, err := events.DecodeAssign([]byte(`{"version":1,"recipient":"n","incarnation":"i","tasks":[{"id":"t","className":"c","claimId":"c","attempt":1}]}`))
+	if err != nil || a.Turn != 0 || a.Tasks[0].Slots != 0 || a.Tasks[0].Width() != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	s, err := events.DecodeStatus([]byte(`{"version":1,"node":"n","incarnation":"i","beat":{"counter":1}}`))
+	if want := (events.Beat{Counter: 1}); err != nil || !reflect.DeepEqual(*s.Beat, want) {
+		t.Errorf("%+v, %v", s.Beat, err)
 	}
 }

@@ -25,9 +25,9 @@ func sampleAssign() events.Assign {
 				ID: "sample-task-1", ClassName: "SleepWorker", Attempt: 1, ClaimID: "claim-1", Priority: 10,
 				CreateDateTime: 1796010393269, Attachments: json.RawMessage(`{"totalSeconds":3600.0,"text":"<ä&\u2028>"}`),
 			},
-			{ID: "sample-task-2", ClassName: "EchoWorker", Attempt: 3, ClaimID: "claim-2", CreateDateTime: 1796010393270},
+			{ID: "sample-task-2", ClassName: "EchoWorker", Attempt: 3, ClaimID: "claim-2", CreateDateTime: 1796010393270, Slots: 4},
 		},
-		Settled: []string{"claim-0"},
+		Settled: []string{"claim-0"}, Turn: 12,
 	}
 	a.By("controller-1", 7)
 	a.For("sample-node-1", "incarnation-1")
@@ -83,7 +83,9 @@ func sampleBeat() events.Status {
 		Beat: &events.Beat{
 			Counter: 41, Term: 8, Mode: "node", State: "online", Classes: []string{"SleepWorker"}, Labels: map[string]string{"zone": "a"},
 			Capacity: 16, Prefetch: 8, Running: 3, Queued: 2, Received: 10, Finished: 5, Partition: 3, Protocol: 1, Address: "host-1",
-			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269,
+			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269, Turn: 12,
+			CapacityByClass: map[string]int{"SleepWorker": 4}, RunningByClass: map[string]int{"SleepWorker": 3}, SlotsRunning: 3, SlotsQueued: 4,
+			CPUs: 8, MemoryTotal: 1 << 34,
 		},
 	}
 }

@@ -71,7 +71,7 @@ func TestAssignSplit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(200, 8000).Draw(t, "limit")
-		a := events.Assign{CreateDateTime: 1, UpdateDateTime: 2, Settled: rapid.SliceOfN(ids(), 0, 5).Draw(t, "settled")}
+		a := events.Assign{CreateDateTime: 1, UpdateDateTime: 2, Settled: rapid.SliceOfN(ids(), 0, 5).Draw(t, "settled"), Turn: 9}
 		a.By(ids().Draw(t, "controller"), 3)
 		a.For(ids().Draw(t, "node"), ids().Draw(t, "incarnation"))
 		for i, id := range rapid.SliceOfN(ids(), 0, 40).Draw(t, "tasks") {
@@ -99,7 +99,7 @@ func TestAssignSplit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(part.TaskIDs) != len(part.Tasks) || part.ID != string(e.Key) || part.Recipient != a.Recipient || part.Term != 3 {
+			if len(part.TaskIDs) != len(part.Tasks) || part.ID != string(e.Key) || part.Recipient != a.Recipient || part.Term != 3 || part.Turn != 9 {
 				t.Fatalf("part %+v of key %q", part, e.Key)
 			}
 			tasks, settled = append(tasks, part.Tasks...), append(settled, part.Settled...)

@@ -21,10 +21,11 @@ type Status struct {
 }
 
 // Beat is a heartbeat that travels over task.status since the registry did not answer the node. It says what a heartbeat in the registry
-// says, but for the task list. The leader answers it on the node's partition of task.assign, see [Beaten].
+// says, but for the task list and the predecessor; see registry.Node for what the fields mean. The leader answers it on the node's partition of task.assign, see [Beaten].
 type Beat struct {
 	Counter   int64             `json:"counter"`
 	Term      int64             `json:"term,omitempty"` // the highest that the node has seen
+	Turn      int64             `json:"turn,omitempty"` // ROUND_ROBIN's count as the leaders before that term had told it
 	Mode      string            `json:"mode"`
 	State     string            `json:"state"`
 	Classes   []string          `json:"classes"`
@@ -42,6 +43,13 @@ type Beat struct {
 	CPU       float64           `json:"cpu"`
 	Memory    int64             `json:"memory"`
 	StartedAt int64             `json:"startedAt"`
+
+	CapacityByClass map[string]int `json:"capacityByClass,omitempty"`
+	RunningByClass  map[string]int `json:"runningByClass,omitempty"`
+	SlotsRunning    int            `json:"slotsRunning,omitempty"`
+	SlotsQueued     int            `json:"slotsQueued,omitempty"`
+	CPUs            int            `json:"cpus,omitempty"`
+	MemoryTotal     int64          `json:"memoryTotal,omitempty"`
 }
 
 // HeaderBeat marks the records of task.status that are heartbeats, so that who only looks for those passes over the others without

@@ -171,6 +171,8 @@ func nodeOf(st *events.Status) *registry.Node {
 		ID: st.Node, Incarnation: st.Incarnation, Counter: b.Counter, Mode: b.Mode, State: registry.State(b.State), Classes: b.Classes,
 		Labels: b.Labels, Capacity: b.Capacity, Prefetch: b.Prefetch, Running: b.Running, Queued: b.Queued, Received: b.Received,
 		Finished: b.Finished, Partition: b.Partition, Protocol: b.Protocol, Address: b.Address, Version: b.Version, CPU: b.CPU,
-		Memory: b.Memory, StartedAt: b.StartedAt,
+		Memory: b.Memory, StartedAt: b.StartedAt, Term: b.Term, Turn: b.Turn,
+		SlotsRunning: b.SlotsRunning, SlotsQueued: b.SlotsQueued, CapacityByClass: b.CapacityByClass, RunningByClass: b.RunningByClass,
+		CPUs: b.CPUs, MemoryTotal: b.MemoryTotal,
 	}
 }

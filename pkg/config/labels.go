@@ -1,21 +1,17 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// maxLabels bounds how many labels a node may carry.
-const maxLabels = 64
-
 // Labels are what a node says of itself, for the label selectors of tasks. Keys
-// and values have the syntax of Kubernetes labels: a key is a name of 1 to 63
-// characters, with an optional DNS prefix of at most 253 and a slash before
-// it; a value is empty or of 1 to 63 characters.
+// and values have the syntax that package task gives them, that of Kubernetes
+// labels; there are at most [task.MaxLabels].
 type Labels map[string]string
 
 // Set reads key=value pairs divided by commas. Spaces around a pair are
@@ -45,41 +41,17 @@ func (l Labels) String() string {
 	return strings.Join(pairs, ",")
 }
 
-var (
-	labelName   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
-	labelPrefix = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
-)
-
 func (l Labels) check() error {
-	if len(l) > maxLabels {
-		return fmt.Errorf("at most %d labels", maxLabels)
+	if len(l) > task.MaxLabels {
+		return fmt.Errorf("at most %d labels", task.MaxLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(l)) {
-		if err := checkLabelKey(key); err != nil {
-			return err
+		if why := task.BadLabelKey(key); why != "" {
+			return fmt.Errorf("labels such as zone=a or example.org/gpu=a100 (the key %q %s)", shorten(key), why)
 		}
-		if value := l[key]; value != "" && !labelName.MatchString(value) {
-			return fmt.Errorf("label values that are empty or of 1 to 63 letters, digits, dots, underscores and hyphens, "+
-				"with a letter or digit at both ends (%q of %q is not)", shorten(value), shorten(key))
+		if why := task.BadLabelValue(l[key]); why != "" {
+			return fmt.Errorf("labels such as zone=a or example.org/gpu=a100 (the value %q of %s %s)", shorten(l[key]), key, why)
 		}
-	}
-	return nil
-}
-
-func checkLabelKey(key string) error {
-	name := key
-	if prefix, rest, found := strings.Cut(key, "/"); found {
-		name = rest
-		if len(prefix) > 253 || !labelPrefix.MatchString(prefix) {
-			return fmt.Errorf("label keys whose prefix is a DNS name of at most 253 lower case characters (%q is not)", shorten(prefix))
-		}
-	}
-	if name == "" {
-		return errors.New("label keys that are not empty")
-	}
-	if !labelName.MatchString(name) {
-		return fmt.Errorf("label keys of 1 to 63 letters, digits, dots, underscores and hyphens, "+
-			"with a letter or digit at both ends (%q is not)", shorten(name))
 	}
 	return nil
 }

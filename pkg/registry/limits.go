@@ -14,7 +14,8 @@ import (
 const (
 	// MaxIDBytes is the longest node id.
 	MaxIDBytes = 255
-	// MaxNodeBytes is the most that a heartbeat's texts, classes and labels hold together, without the task list.
+	// MaxNodeBytes is the most that a heartbeat's texts, classes, capacities by class and labels hold together, without what changes from
+	// one to the next: the task list, and what is running by class.
 	MaxNodeBytes = 64 << 10
 	// MaxTasks is the longest task list. A node with more is alive all the same, but its list reads as ErrIncomplete.
 	MaxTasks = 10_000
@@ -54,6 +55,9 @@ func Check(n *Node) error {
 	}
 	size := len(n.Incarnation) + len(n.Replaces) + len(n.Mode) + len(n.State) + len(n.Address) + len(n.Version)
 	for _, class := range n.Classes {
+		size += len(class)
+	}
+	for class := range n.CapacityByClass {
 		size += len(class)
 	}
 	for k, v := range n.Labels {

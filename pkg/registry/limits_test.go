@@ -28,6 +28,10 @@ func TestCheck(t *testing.T) {
 		{"no incarnation", func(n *registry.Node) { n.Incarnation = "" }, "incarnation"},
 		{"largest", func(n *registry.Node) { n.Address = strings.Repeat("x", registry.MaxNodeBytes-1) }, ""},
 		{"classes too large", func(n *registry.Node) { n.Classes = []string{strings.Repeat("x", registry.MaxNodeBytes)} }, "classes (1)"},
+		{"capacities too large", func(n *registry.Node) { n.CapacityByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1} }, "say"},
+		{"running by class does not count", func(n *registry.Node) {
+			n.RunningByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1}
+		}, ""},
 		{"labels too large", func(n *registry.Node) { n.Labels = map[string]string{"k": strings.Repeat("x", registry.MaxNodeBytes)} }, "labels (1)"},
 	}
 	for _, tt := range tests {

@@ -56,8 +56,8 @@ type Node struct {
 	Labels      map[string]string `json:"labels"`
 	Capacity    int               `json:"capacity"`
 	Prefetch    int               `json:"prefetch"`
-	Running     int               `json:"running"`
-	Queued      int               `json:"queued"`
+	Running     int               `json:"running"`  // tasks
+	Queued      int               `json:"queued"`   // tasks
 	Received    int64             `json:"received"` // claims taken from the bus since the incarnation began
 	Finished    int64             `json:"finished"` // claims that ended since then, in any way
 	Partition   int               `json:"partition"`
@@ -71,6 +71,22 @@ type Node struct {
 	Crashed     bool              `json:"crashed"`   // Replaces died with its process, which nobody had told to stop
 	Term        int64             `json:"term"`      // the highest leader's term that the node has seen
 	Tasks       []HeldTask        `json:"-"`         // in a key of its own; nil in a snapshot
+
+	// Turn is what the leaders of the terms below Term had last told this incarnation that ROUND_ROBIN counts for it. So it does not change
+	// while Term does not, whatever the present leader tells. 0 = nothing.
+	Turn int64 `json:"turn"`
+
+	SlotsRunning    int            `json:"slotsRunning"`    // slots that handlers hold, also those whose claims have ended and that do not return
+	SlotsQueued     int            `json:"slotsQueued"`     // slots that the queued claims are going to take
+	CapacityByClass map[string]int `json:"capacityByClass"` // the most slots that a class takes; one without an entry has the node's capacity
+	RunningByClass  map[string]int `json:"runningByClass"`  // slots by class, running and queued; classes that have none are left out
+	CPUs            int            `json:"cpus"`            // cores that the process may use; 0 = unknown
+	MemoryTotal     int64          `json:"memoryTotal"`     // bytes that the process may use: of the machine, or of its cgroup; 0 = unknown
+}
+
+// Slots is how many slots are running and how many are queued. A node that is older than slots says none: there each task is one.
+func (n *Node) Slots() (running, queued int) {
+	return max(n.SlotsRunning, n.Running), max(n.SlotsQueued, n.Queued)
 }
 
 // HeldTask is one claim that a node holds, or whose end is not yet settled.

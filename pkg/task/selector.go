@@ -12,8 +12,6 @@ import (
 const (
 	MaxSelectorBytes = 4096 // of the text of a selector, and of plain labels together
 	MaxRequirements  = 64   // of both together
-	MaxLabelBytes    = 63   // of a label's value, and of its key after the prefix
-	MaxPrefixBytes   = 253  // of a label key's prefix
 	maxSelectorValue = 64   // values in one list
 )
 
@@ -103,10 +101,10 @@ func (t *Task) NodeSelector() (Selector, error) {
 	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
 		value := t.Labels[key]
 		size += len(key) + len(value)
-		if reason := badKey(key); reason != "" {
+		if reason := BadLabelKey(key); reason != "" {
 			return Selector{}, fmt.Errorf("label key %q: %s", head(key), reason)
 		}
-		if reason := badValue(value); reason != "" {
+		if reason := BadLabelValue(value); reason != "" {
 			return Selector{}, fmt.Errorf("label %s: value %q: %s", key, head(value), reason)
 		}
 		all = append(all, requirement{key: key, op: in, values: []string{value}})
@@ -233,7 +231,7 @@ func (p *selectorParser) requirement() error {
 	if key == "" {
 		return p.failf(start, "a label key must stand here")
 	}
-	if reason := badKey(key); reason != "" {
+	if reason := BadLabelKey(key); reason != "" {
 		return p.failf(start, "label key %q: %s", head(key), reason)
 	}
 	p.space()
@@ -263,7 +261,7 @@ func (p *selectorParser) value(key string, op operator) error {
 	p.space()
 	start := p.at
 	value := p.word()
-	if reason := badValue(value); reason != "" {
+	if reason := BadLabelValue(value); reason != "" {
 		return p.failf(start, "value %q: %s", head(value), reason)
 	}
 	p.found = append(p.found, requirement{key: key, op: op, values: []string{value}})
@@ -301,7 +299,7 @@ func (p *selectorParser) list(key string) error {
 		p.space()
 		at := p.at
 		value := p.word()
-		if reason := badValue(value); reason != "" {
+		if reason := BadLabelValue(value); reason != "" {
 			return p.failf(at, "value %q: %s", head(value), reason)
 		}
 		if values = append(values, value); len(values) > maxSelectorValue {
@@ -318,48 +316,4 @@ func (p *selectorParser) list(key string) error {
 			return p.failf(p.at, "a comma or ) must stand here")
 		}
 	}
-}
-
-// badKey says why a text cannot be a label's key, or nothing.
-func badKey(key string) string {
-	prefix, name, both := strings.Cut(key, "/")
-	if !both {
-		prefix, name = "", key
-	}
-	switch {
-	case both && (prefix == "" || len(prefix) > MaxPrefixBytes):
-		return fmt.Sprintf("its prefix must have 1 to %d bytes", MaxPrefixBytes)
-	case name == "":
-		return "must not be empty"
-	}
-	if both {
-		for part := range strings.SplitSeq(prefix, ".") {
-			if part == "" || badName(part) != "" {
-				return "its prefix must be a DNS name"
-			}
-		}
-	}
-	return badName(name)
-}
-
-// badValue says why a text cannot be a label's value, or nothing. An empty one can.
-func badValue(value string) string {
-	if value == "" {
-		return ""
-	}
-	return badName(value)
-}
-
-func badName(s string) string {
-	if len(s) > MaxLabelBytes {
-		return fmt.Sprintf("has %d bytes, %d at most", len(s), MaxLabelBytes)
-	}
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || i == len(s)-1 || strings.IndexByte("-_.", c) < 0) {
-			return "must be letters, digits, and between them '-', '_' or '.'"
-		}
-	}
-	return ""
 }

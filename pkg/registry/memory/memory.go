@@ -213,5 +213,6 @@ func (r *Registry) Close() error {
 func clone(n *registry.Node) registry.Node {
 	c := *n
 	c.Classes, c.Labels, c.Tasks = slices.Clone(n.Classes), maps.Clone(n.Labels), nil
+	c.CapacityByClass, c.RunningByClass = maps.Clone(n.CapacityByClass), maps.Clone(n.RunningByClass)
 	return c
 }

@@ -30,12 +30,12 @@ func encode(v any) []byte {
 var fields = []string{
 	"incarnation", "counter", "mode", "state", "classes", "labels", "capacity", "prefetch", "running", "queued", "received",
 	"finished", "partition", "protocol", "address", "version", "cpu", "memory", "startedAt", "replaces",
-	"crashed", "term", "tasks",
+	"crashed", "term", "turn", "slotsRunning", "slotsQueued", "capacityByClass", "runningByClass", "cpus", "memoryTotal", "tasks",
 }
 
-// maxReadBytes bounds what a hash holds. It is more than the limit of writing, since JSON escapes make texts up to six times longer
-// and a later version may write more.
-const maxReadBytes = 8 * registry.MaxNodeBytes
+// maxReadBytes bounds what a hash holds. It is more than the limit of writing, since JSON escapes make texts up to six times longer, the
+// classes may stand there once more with what each is running, and a later version may write more.
+const maxReadBytes = 16 * registry.MaxNodeBytes
 
 // appendNode appends names and values of the hash's fields, without those that beat.lua sets itself (incarnation, counter, list, tasks).
 func appendNode(to []any, n *registry.Node) []any {
@@ -46,7 +46,9 @@ func appendNode(to []any, n *registry.Node) []any {
 		"received", number(n.Received), "finished", number(n.Finished), "partition", number(n.Partition), "protocol", number(n.Protocol),
 		"address", n.Address, "version", n.Version, "cpu", strconv.FormatFloat(n.CPU, 'g', 6, 64), "memory", number(n.Memory),
 		"startedAt", number(n.StartedAt), "replaces", n.Replaces, "crashed", strconv.FormatBool(n.Crashed),
-		"term", number(n.Term))
+		"term", number(n.Term), "turn", number(n.Turn), "slotsRunning", number(n.SlotsRunning), "slotsQueued", number(n.SlotsQueued),
+		"capacityByClass", encode(n.CapacityByClass), "runningByClass", encode(n.RunningByClass),
+		"cpus", number(n.CPUs), "memoryTotal", number(n.MemoryTotal))
 }
 
 // readNode makes the command that reads the fields of a node's hash; what is missing comes as an empty text.
@@ -64,11 +66,12 @@ var fieldArgs = func() []any {
 	return args
 }()
 
-// decoder reads what readNode brought. It remembers the classes and labels it has decoded, since most nodes of a snapshot have the
-// same; it lives for one snapshot. It is for one goroutine.
+// decoder reads what readNode brought. It remembers the classes, labels and counts it has decoded, since most nodes of a snapshot have
+// the same; it lives for one snapshot. It is for one goroutine.
 type decoder struct {
 	classes map[string][]string
 	labels  map[string]map[string]string
+	counts  map[string]map[string]int // by class
 
 	values []string
 	at     int
@@ -77,7 +80,7 @@ type decoder struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{classes: make(map[string][]string), labels: make(map[string]map[string]string)}
+	return &decoder{classes: make(map[string][]string), labels: make(map[string]map[string]string), counts: make(map[string]map[string]int)}
 }
 
 // node reports false if there is no such hash. tasks is the length of the node's task list. A field that is missing has its zero
@@ -96,7 +99,9 @@ func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, 
 		Capacity: int(d.integer()), Prefetch: int(d.integer()), Running: int(d.integer()), Queued: int(d.integer()),
 		Received: d.integer(), Finished: d.integer(), Partition: int(d.integer()), Protocol: int(d.integer()),
 		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(), Replaces: d.text(), Crashed: d.text() == "true",
-		Term: d.integer(),
+		Term: d.integer(), Turn: d.integer(), SlotsRunning: int(d.integer()), SlotsQueued: int(d.integer()),
+		CapacityByClass: maps.Clone(decodeJSON(d, d.counts)), RunningByClass: maps.Clone(decodeJSON(d, d.counts)),
+		CPUs: int(d.integer()), MemoryTotal: d.integer(),
 	}
 	tasks = int(d.integer())
 	if d.err != nil {

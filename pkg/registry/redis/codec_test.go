@@ -55,6 +55,10 @@ func TestNodeReadsBack(t *testing.T) {
 			CPU: float64(rapid.IntRange(0, 9999).Draw(t, "cpu")) / 100, Memory: rapid.Int64().Draw(t, "memory"),
 			StartedAt: rapid.Int64().Draw(t, "startedAt"), Term: rapid.Int64().Draw(t, "term"),
 			Replaces: rapid.String().Draw(t, "replaces"), Crashed: rapid.Bool().Draw(t, "crashed"),
+			Turn: rapid.Int64().Draw(t, "turn"), SlotsRunning: rapid.Int().Draw(t, "slotsRunning"), SlotsQueued: rapid.Int().Draw(t, "slotsQueued"),
+			CapacityByClass: rapid.MapOfN(texts, rapid.Int(), 0, 5).Draw(t, "capacityByClass"),
+			RunningByClass:  rapid.MapOfN(texts, rapid.Int(), 0, 5).Draw(t, "runningByClass"),
+			CPUs:            rapid.Int().Draw(t, "cpus"), MemoryTotal: rapid.Int64().Draw(t, "memoryTotal"),
 		}
 		got, _, found, err := decodeNode("n1", values(&n))
 		if err != nil || !found || !reflect.DeepEqual(got, n) {
@@ -70,7 +74,7 @@ func TestDecodeNode(t *testing.T) {
 	}
 	older := make([]string, len(fields))
 	older[0], older[1] = "i", "5"
-	if n, tasks, found, err := decodeNode("n1", older); err != nil || !found || tasks != 0 || n.Counter != 5 || n.Classes != nil {
+	if n, tasks, found, err := decodeNode("n1", older); err != nil || !found || tasks != 0 || !reflect.DeepEqual(n, registry.Node{ID: "n1", Incarnation: "i", Counter: 5}) {
 		t.Errorf("only what makes a node: %+v, %d, %v, %v", n, tasks, found, err)
 	}
 	for _, cpu := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -97,7 +101,9 @@ func TestDecoderSharesNothing(t *testing.T) {
 		}
 		want = n
 		want.Classes, want.Labels = slices.Clone(n.Classes), maps.Clone(n.Labels)
+		want.CapacityByClass, want.RunningByClass = maps.Clone(n.CapacityByClass), maps.Clone(n.RunningByClass)
 		n.Classes[0], n.Labels["zone"] = "spoilt", "spoilt"
+		n.CapacityByClass["resize"], n.RunningByClass["resize"] = 99, 99
 	}
 }
 

@@ -75,7 +75,9 @@ func Example(id, incarnation string, counter int64) *registry.Node {
 		Classes: []string{"resize", "größe", `quo"te`}, Labels: map[string]string{"zone": "a", "": "x"}, Capacity: 16, Prefetch: 8,
 		Running: 3, Queued: 2, Received: 1 << 40, Finished: 1<<40 - 5, Partition: 999, Protocol: 1, Address: "127.0.0.1:8001",
 		Version: "1.2.3", CPU: 1.25, Memory: 1 << 33, StartedAt: 1_767_323_045_123,
-		Replaces: "an earlier one", Crashed: true, Term: 1 << 41,
+		Replaces: "an earlier one", Crashed: true, Term: 1 << 41, Turn: 1 << 42, SlotsRunning: 5, SlotsQueued: 4,
+		CapacityByClass: map[string]int{"resize": 4, "größe": 2}, RunningByClass: map[string]int{"resize": 4, `quo"te`: 5},
+		CPUs: 8, MemoryTotal: 1 << 35,
 		Tasks: []registry.HeldTask{
 			{ID: "t1", Attempt: 1, ClaimID: "c1", State: task.ReportStarted},
 			{ID: "t2", Attempt: 7, ClaimID: "c2"},
@@ -598,6 +600,7 @@ func nothingShared(t *testing.T, s Server) {
 	beat(t, s.Registry, n)
 	spoil := func(n *registry.Node) {
 		n.Classes[0], n.Labels["zone"] = "spoilt", "spoilt"
+		n.CapacityByClass["resize"], n.RunningByClass["resize"] = 99, 99
 		if len(n.Tasks) > 0 {
 			n.Tasks[0].ClaimID = "spoilt"
 		}
