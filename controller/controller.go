@@ -86,7 +86,7 @@ func New(cfg config.Controller, deps Deps) *Controller {
 		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(),
 		topics: errNotYet}
 	// Goroutines and memory of the process show a leak long before it hurts.
-	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), c.stuckTasks())
 	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
 	c.dispatch, c.ingest = dispatcher.NewMetrics(c.metrics), ingest.NewMetrics(c.metrics)
 	lc := leader.Config{ID: c.id, Address: cfg.ListenAddr(), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}

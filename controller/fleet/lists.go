@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"slices"
+	"time"
 
 	"github.com/skalds-go/skalds/pkg/registry"
 )
@@ -67,4 +68,17 @@ func (f *Fleet) Unknown(n *registry.Node) []registry.HeldTask {
 		}
 	}
 	return list
+}
+
+// Stuck counts the claims of nodes that nobody hears of: they wait for their node to come back, or to be given away.
+func (f *Fleet) Stuck(now time.Duration) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, m := range f.members {
+		if !(m.present && now-m.changedAt <= f.cfg.StaleAfter || f.audible(m, now)) {
+			n += len(m.claims)
+		}
+	}
+	return n
 }
