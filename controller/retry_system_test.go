@@ -15,12 +15,29 @@ import (
 // add stores one task as a script would, and tells the leader.
 func (s *system) add(t task.Task) string {
 	s.t.Helper()
-	t.Mode, t.LifecycleStatus, t.CreateDateTime = task.ModePassive, task.Created, s.clock.Now().UnixMilli()
-	if out, err := s.store.Create(s.t.Context(), []task.Task{t}); err != nil || out[0].Status != store.CreateOK {
-		s.t.Fatal(out, err)
+	return s.addAll([]task.Task{t})[0]
+}
+
+// addAll does so with up to a batch of tasks.
+func (s *system) addAll(tasks []task.Task) []string {
+	s.t.Helper()
+	ids := make([]string, len(tasks))
+	for i := range tasks {
+		t := &tasks[i]
+		t.Mode, t.LifecycleStatus, t.CreateDateTime = task.ModePassive, task.Created, s.clock.Now().UnixMilli()
+		ids[i] = t.ID
+	}
+	out, err := s.store.Create(s.t.Context(), tasks)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range out {
+		if out[i].Status != store.CreateOK {
+			s.t.Fatalf("%+v", out[i])
+		}
 	}
 	s.notice()
-	return t.ID
+	return ids
 }
 
 // nodeWith starts a node with one more class.
