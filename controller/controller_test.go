@@ -2,7 +2,6 @@ package controller_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,30 +219,6 @@ func TestS8_NoAssignmentIsLostWhenANodeDiesOverAndOver(t *testing.T) {
 		last := s.node("last")
 		s.within(time.Minute, "all finished", s.all(task.Finished, total))
 		last.stop()
-		stop()
-	})
-}
-
-func TestADrainedNodesTasksStartElsewhereAtOnce(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n1 := s.node("n1", func(c *node.Config) { c.DrainSoft = time.Second })
-		s.joined(1)
-		ids := s.submit("wait", 8, "t")
-		s.within(time.Second, "all run", s.all(task.Running, 8))
-		n2 := s.node("n2")
-		s.joined(2)
-		n1.stop()
-		s.within(time.Second, "all run on the other node", func() bool {
-			return !slices.ContainsFunc(ids, func(id string) bool {
-				got := s.get(id)
-				return got.Executor != "n2" || got.LifecycleStatus != task.Running
-			})
-		})
-		n2.cut()
-		pass(10 * time.Second)
-		n2.stop()
 		stop()
 	})
 }
