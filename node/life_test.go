@@ -1,9 +1,11 @@
 package node_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -377,7 +379,8 @@ func TestDrain(t *testing.T) {
 	})
 	t.Run("is bounded without Kafka", func(t *testing.T) {
 		bubble(t, func(w *world) {
-			n := w.node("n", nil)
+			var log bytes.Buffer
+			n := w.node("n", nil, node.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			node.Handle(n, "c", noop)
 			stop := w.start(n)
 			w.Bus.Fail(func(ctx context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
@@ -390,8 +393,8 @@ func TestDrain(t *testing.T) {
 			w.assign("n", "c", 3)
 			synctest.Wait()
 			passed, err := waits(stop)
-			if err == nil || !strings.Contains(err.Error(), "3 reports") || passed > 10*time.Second {
-				w.t.Errorf("after %v: %v", passed, err)
+			if err != nil || !strings.Contains(log.String(), "reports=3") || passed > 10*time.Second {
+				w.t.Errorf("after %v: %v; it logged %s", passed, err, &log)
 			}
 		})
 	})

@@ -230,7 +230,7 @@ func (s *session) drain(end func()) error {
 	s.sayGoodbye()
 	s.leave()
 	if unsent > 0 {
-		return fmt.Errorf("node %s: %d reports could not be sent before it left: these tasks run again elsewhere", s.node.ID, unsent)
+		s.log.Warn("reports could not be sent before the node left; these tasks run again elsewhere", "reports", unsent)
 	}
 	s.log.Info("left")
 	return nil

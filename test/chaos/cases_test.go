@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/task"
 	"github.com/skalds-go/skalds/test/chaos/history"
 )
@@ -21,17 +22,21 @@ func TestChaosCases(t *testing.T) {
 	}{
 		{"C01 a node dies before it has taken what was sent to it", c01},
 		{"C03 nothing is sent to a node that is gone", c03},
+		{"C05 a node that runs a task of two hours dies", c05},
 		{"C09 a node is frozen just before it takes a task", c09},
-		{"C11 leaders are killed while tasks flow", c11},
+		{"C11 leaders die at named places while tasks flow", c11},
 		{"C16 the leader is cut off from the store alone", c16},
 		{"C25 a node is frozen for seven leases and thawed", c25},
 		{"C26 a node is cut off from everything", c26},
 		{"C27 a node is cut off from one service after the other", c27},
 		{"C34 the broker restarts", c34},
+		{"C37 processes are told to stop while the broker is cut off", c37},
 		{"C43 Redis is stopped again and again", c43},
 		{"C44 Redis is killed and forgets all", c44},
+		{"C46 callers are in a greater hurry than the store", c46},
 		{"C48 all connections to the store end every second", c48},
 		{"S8 a node is restarted again and again", s8},
+		{"S16 a node's process is killed, and its children are not", s16},
 	} {
 		number, _, _ := strings.Cut(c.name, " ")
 		if !t.Run(c.name, func(t *testing.T) {
@@ -99,6 +104,37 @@ func c03(w *world, prefix string) {
 	}
 }
 
+func c05(w *world, prefix string) {
+	task := newTask(prefix+"-1", slow, 0)
+	task.TimeoutMs, task.Attachments = (2 * time.Hour).Milliseconds(), map[string]int{"ms": 7_200_000, "again": 10}
+	ctx, cancel := context.WithTimeout(w.T.Context(), recoverLimit)
+	defer cancel()
+	if err := w.offer(ctx, []client.NewTask{task}); err != nil {
+		w.T.Fatal(err)
+	}
+	var first history.Run
+	w.Eventually(recoverLimit, "it runs", func(context.Context) (bool, string) {
+		runs := w.runsOf(prefix)[task.ID]
+		if len(runs) > 0 {
+			first = runs[0]
+		}
+		return len(runs) > 0, ""
+	})
+	w.hold(first.Start + 5*time.Second - boot())
+	for _, n := range w.nodes() {
+		if n.proc.PID() == first.PID {
+			n.kill()
+		}
+	}
+	w.check(recoverLimit, prefix)
+	runs := w.runsOf(prefix)[task.ID]
+	if again := runs[len(runs)-1].Start - first.Start; len(runs) != 2 || again > 8*time.Second {
+		w.T.Errorf("%d runs; the last one began %s after the first, want 8 s at most", len(runs), again)
+	} else {
+		w.T.Logf("it ran again %s after its begin, %s after the kill", again, runs[1].Start-runs[0].End)
+	}
+}
+
 func c09(w *world, prefix string) {
 	victim := w.nodes()[0]
 	victim.freeze()
@@ -133,34 +169,6 @@ func times(short, long int) int {
 		return long
 	}
 	return short
-}
-
-func c11(w *world, prefix string) {
-	for i := range times(3, 12) {
-		part := fmt.Sprintf("%s-%d", prefix, i)
-		leader, follower := w.leader(), w.follower()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = w.offer(w.T.Context(), batch(300, part, quick, 10))
-		}()
-		w.Eventually(recoverLimit, "tasks flow", func(ctx context.Context) (bool, string) {
-			n, err := w.count(ctx, part, task.Finished)
-			return n > 20*i, fmt.Sprint(n, err)
-		})
-		leader.kill()
-		killed := time.Now()
-		w.Eventually(recoverLimit, "the other one leads", func(ctx context.Context) (bool, string) {
-			d, err := follower.api.Dispatcher(ctx)
-			return err == nil && d.IsLeader, fmt.Sprint(err)
-		})
-		w.T.Logf("the other one led %s after the kill", time.Since(killed).Round(time.Millisecond))
-		<-done
-		w.ended(recoverLimit, part)
-		leader.start()
-		w.Ready(leader.api)
-	}
-	w.check(recoverLimit, prefix)
 }
 
 func c16(w *world, prefix string) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/test/chaos/crash"
 	"github.com/skalds-go/skalds/test/chaos/history"
 	"github.com/skalds-go/skalds/test/cluster"
 	"github.com/skalds-go/skalds/test/process"
@@ -34,6 +35,7 @@ type member struct {
 	kind   kind
 	env    map[string]string
 	links  map[string]*proxy.Proxy // by service
+	armed  string                  // of a controller that can be crashed: the file that arms it; empty = it is the real program
 	api    *client.Client          // of a controller
 	proc   *process.Process        // the present or last one
 	frozen bool
@@ -67,10 +69,14 @@ func newMember(w *world, k kind, name string, server *url.URL) *member {
 func (m *member) start() {
 	m.w.T.Helper()
 	m.began, m.ending = time.Now(), false
-	if m.kind == controller {
-		m.proc = process.Start(m.w.root, m.name, process.Build(m.w.root, cluster.Program), m.w.With(m.env), "controller")
-	} else {
+	switch {
+	case m.kind == node:
 		m.proc = process.Start(m.w.root, m.name, process.Build(m.w.root, "test/chaos/worker"), m.w.With(m.env))
+	case m.armed != "":
+		env := m.w.With(m.env, map[string]string{crash.FileEnv: m.armed})
+		m.proc = process.Start(m.w.root, m.name, process.Build(m.w.root, "test/chaos/crasher"), env)
+	default:
+		m.proc = process.Start(m.w.root, m.name, process.Build(m.w.root, cluster.Program), m.w.With(m.env), "controller")
 	}
 }
 

@@ -78,6 +78,14 @@ func (p *Process) Running() bool {
 	}
 }
 
+// ExitCode is the code with which the process ended, -1 if it runs or was ended by a signal.
+func (p *Process) ExitCode() int {
+	if p.Running() {
+		return -1
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
 // Log is the end of what it printed.
 func (p *Process) Log() string { return p.log.String() }
 

@@ -1,13 +1,19 @@
 // Command worker is the node of the chaos tests: its handlers write down when they ran, into the directory that CHAOS_RUNS names.
 //
-// The classes: quick and slow, which differ in how long the test has them run (CHAOS attachments {"ms": …}), and return what ran.
+// The classes, which all return what ran:
+//
+//	quick, slow   differ in how long the test has them run
+//	exec          has a child process do it, which dies with the node
+//	orphan        has a child process do it, which outlives the node
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -28,13 +34,23 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if len(os.Args) > 1 {
+		return child(log, os.Args[1])
+	}
 	n, err := node.New(node.ConfigFromEnv())
 	if err != nil {
 		return err
 	}
 	for _, class := range []string{"quick", "slow"} {
-		node.Handle(n, class, func(ctx context.Context, in work) (history.Result, error) { return handle(ctx, log, in) })
+		node.Handle(n, class, func(ctx context.Context, in work) (history.Result, error) {
+			t := node.TaskFrom(ctx)
+			return handle(ctx, log, t.ID, t.Attempt, in)
+		})
 	}
+	node.Handle(n, "exec", func(ctx context.Context, in work) (history.Result, error) { return inChild(ctx, node.Command, in) })
+	node.Handle(n, "orphan", func(ctx context.Context, in work) (history.Result, error) {
+		return inChild(ctx, exec.CommandContext, in)
+	})
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	return n.Run(ctx)
@@ -42,15 +58,18 @@ func run() error {
 
 // work is what a task asks for.
 type work struct {
-	Ms int64 `json:"ms"`
+	Ms    int64  `json:"ms"`
+	Again *int64 `json:"again"` // how long attempts after the first one run; absent = as long
 }
 
 // handle runs for as long as asked, or until its context ends.
-func handle(ctx context.Context, log *history.Log, in work) (history.Result, error) {
-	t := node.TaskFrom(ctx)
-	line := history.Line{Event: history.Started, Task: t.ID, Attempt: t.Attempt}
+func handle(ctx context.Context, log *history.Log, id string, attempt int64, in work) (history.Result, error) {
+	line := history.Line{Event: history.Started, Task: id, Attempt: attempt}
 	if err := log.Write(line); err != nil {
 		return history.Result{}, err
+	}
+	if attempt > 1 && in.Again != nil {
+		in.Ms = *in.Again
 	}
 	timer := time.NewTimer(time.Duration(in.Ms) * time.Millisecond)
 	defer timer.Stop()
@@ -66,5 +85,46 @@ func handle(ctx context.Context, log *history.Log, in work) (history.Result, err
 	if line.Event == history.Stopped {
 		return history.Result{}, errors.New("stopped: " + line.Cause)
 	}
-	return history.Result{Attempt: t.Attempt, PID: os.Getpid()}, nil
+	return history.Result{Attempt: attempt, PID: os.Getpid()}, nil
+}
+
+// order is what a child process is to do.
+type order struct {
+	work
+
+	Task    string `json:"task"`
+	Attempt int64  `json:"attempt"`
+}
+
+// inChild has a process of its own do the work, which says the result.
+func inChild(ctx context.Context, command func(context.Context, string, ...string) *exec.Cmd, in work) (history.Result, error) {
+	t := node.TaskFrom(ctx)
+	text, err := json.Marshal(order{in, t.ID, t.Attempt})
+	if err != nil {
+		return history.Result{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return history.Result{}, err
+	}
+	said, err := command(ctx, self, string(text)).Output()
+	if err != nil {
+		return history.Result{}, err
+	}
+	var result history.Result
+	err = json.Unmarshal(said, &result)
+	return result, err
+}
+
+// child is the life of such a process.
+func child(log *history.Log, text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	result, err := handle(context.Background(), log, o.Task, o.Attempt, o.work)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
 }
