@@ -118,6 +118,15 @@ func (r *Rounds) Goodbye() {
 	r.s.leave()
 }
 
+// Rest is what [Task.WaitWhilePaused] does before it waits: it says whether the run of a handler's context is to pause, and gives what is closed
+// when it may go on.
+func (r *Rounds) Rest(ctx context.Context) (goOn <-chan struct{}, pause bool) {
+	if goOn, pause = r.s.rest(TaskFrom(ctx).claim); pause {
+		signal(r.s.wake)
+	}
+	return goOn, pause
+}
+
 // ClaimID is the claim that a handler's context belongs to. It is a method only to keep it off the SDK.
 func (*Rounds) ClaimID(ctx context.Context) string { return TaskFrom(ctx).claim.task.ClaimID }
 

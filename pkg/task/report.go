@@ -46,10 +46,14 @@ func (k Kind) Final() bool {
 
 // MaxChanges is the most changes that Changes, or [Fail], gives for a report of kind k.
 func (k Kind) MaxChanges() int {
-	if k == ReportPaused || k == ReportResumed {
+	switch k {
+	case ReportPaused, ReportResumed:
 		return 4
+	case ReportFailed:
+		return 3
+	default:
+		return 2
 	}
-	return 2
 }
 
 // Report is what a node says of one claim: all of its present state, so that the newest report of a claim makes the older ones

@@ -50,19 +50,13 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	}
 	c := Change{ID: r.ID, Attempt: r.Attempt, ClaimID: r.ClaimID, UpdatedAt: now, StartedAt: r.StartedAt, Progress: r.Progress, Error: r.Error,
 		Counts: &Counts{Failures: t.Failures + 1, Crashes: t.Crashes}, Run: r.run(string(ReportFailed), now)}
-	limit := p.maxAttempts(t)
-	event := EventFailAgain
-	switch {
-	case t.Desired == DesiredCancelled:
-		event = EventCancel // nobody wants another attempt
-	case r.Permanent, limit > 0 && c.Counts.Failures >= limit, t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime:
-		event = EventFail
+	var list []Change
+	if t.Desired == DesiredCancelled { // nobody wants another attempt; but that may be undone meanwhile
+		list = append(list, c.ending(EventCancel))
+		list[0].Wish = new(DesiredCancelled)
 	}
-	if event != EventFailAgain {
-		c.To, _ = Next(Running, event)
-		c.FinishedAt = c.Run.FinishDateTime
-		c.From = sources(event, c.To) & held
-		return []Change{c}
+	if limit := p.maxAttempts(t); r.Permanent || limit > 0 && c.Counts.Failures >= limit || t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime {
+		return append(list, c.ending(EventFail))
 	}
 	backoff := p.Backoff
 	if t.Backoff != nil {
@@ -75,7 +69,15 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	again, hold := c, c
 	again.To, again.From = Created, sources(EventFailAgain, Created)&held
 	hold.To, hold.From = Paused, sources(EventFailAgain, Paused)&held
-	return []Change{again, hold}
+	return append(list, again, hold)
+}
+
+// ending is a failure that ends its task by e.
+func (c Change) ending(e Event) Change {
+	c.To, _ = Next(Running, e)
+	c.FinishedAt = c.Run.FinishDateTime
+	c.From = sources(e, c.To) & held
+	return c
 }
 
 // aloneAfter is how many process deaths a task may have shared with others before it runs alone on its node: from then on a death is its own.

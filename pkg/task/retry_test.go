@@ -59,6 +59,44 @@ func TestFail(t *testing.T) {
 	}
 }
 
+func TestACancelThatIsUndoneBeforeItsCarryingOutIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name  string
+		carry func(*task.Task) []task.Change
+		want  task.Status
+	}{
+		{"a failure with attempts left", func(t *task.Task) []task.Change {
+			return task.Fail(t, failure(task.Report{}), task.DefaultPolicy(), 0, now)
+		}, task.Created},
+		{"the last failure", func(t *task.Task) []task.Change {
+			return task.Fail(t, failure(task.Report{Permanent: true}), task.DefaultPolicy(), 0, now)
+		}, task.Failed},
+		{"its node is gone", func(t *task.Task) []task.Change {
+			c, _ := task.Lose(t, task.LossSilent, task.DefaultPolicy(), now)
+			return []task.Change{c}
+		}, task.Running}, // to be looked at anew
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			kept := with(running(), func(t *task.Task) { t.Desired = task.DesiredCancelled })
+			undone := kept.Clone()
+			changes := c.carry(&kept)
+			if undo, ok := task.Resume(&undone, now); !ok || !undo.Apply(&undone) {
+				t.Fatal("a cancel that is not carried out cannot be undone")
+			}
+			for _, change := range changes {
+				change.Apply(&kept)
+				change.Apply(&undone)
+			}
+			if kept.LifecycleStatus != task.Cancelled || undone.LifecycleStatus != c.want {
+				t.Errorf("%s, and undone meanwhile %s; want %s", kept.LifecycleStatus, undone.LifecycleStatus, c.want)
+			}
+		})
+	}
+}
+
 func TestFailOfAnotherClaimDoesNothing(t *testing.T) {
 	t.Parallel()
 	tk := running()

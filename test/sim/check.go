@@ -18,6 +18,8 @@ import (
 //   - A process never runs more tasks than its capacity.
 //   - A node starts nothing on the word of a leader with a lower term than it has seen.
 //   - A final report that was on the bus while its node was trusted is not passed over when the node's work is given away.
+//   - What people asked for last holds: nothing forgets it, nothing is placed against it, and nothing is cancelled that nobody wants cancelled. When
+//     the faults stop it is carried out, and every run sees the newest attachments.
 //   - When the faults stop everything ends, and nothing is left in the leader's books.
 type checker struct {
 	world      *world
@@ -35,6 +37,7 @@ type checker struct {
 	// statusLost says that task.status has lost records.
 	statusLost bool
 	acked      int
+	mended     time.Duration // when the faults ended; never as long as they go on
 }
 
 type taskRecord struct {
@@ -43,6 +46,7 @@ type taskRecord struct {
 	ends    int // times that it came into a terminal state
 	retries int // that persons asked for
 	runs    []*taskRun
+	wish    wish
 }
 
 type claimRecord struct {
@@ -50,6 +54,7 @@ type claimRecord struct {
 	attempt  int64
 	stored   bool
 	finished bool // a run of it ended well
+	cancel   bool // a person has asked to cancel it
 	reported bool // its final report is on the bus
 	at       time.Duration
 	node     string // incarnation
@@ -63,6 +68,8 @@ type taskRun struct {
 	started time.Duration
 	over    bool
 	ghost   bool // it began when its process had stood still and was about to notice
+	version int64
+	resting bool // it waits while it is paused
 }
 
 func newChecker(w *world, cfg *settings) *checker {
@@ -79,7 +86,7 @@ func (c *checker) violate(format string, args ...any) {
 func (c *checker) task(id string) *taskRecord {
 	r, ok := c.tasks[id]
 	if !ok {
-		r = &taskRecord{id: id}
+		r = &taskRecord{id: id, wish: wish{want: task.Running}}
 		c.tasks[id] = r
 		c.order = append(c.order, r)
 	}
@@ -136,6 +143,7 @@ func (c *checker) changed(by *process, as role, before, after *task.Task, change
 	if after.LifecycleStatus == task.Finished && !was && (string(after.Result) != result(after.ClaimID) || !c.claim(after.ClaimID).finished) {
 		c.violate("%s is finished by claim %s with the result %s, which no run of that claim gave", t.id, after.ClaimID, after.Result)
 	}
+	c.wished(t, as, before, after, change)
 	if as == roleMonitor && !is && before.Held() && !after.Held() {
 		c.takenBack(before)
 	}
@@ -255,9 +263,9 @@ func (s *session) delivered(a *events.Assign) {
 }
 
 // begin is called when a handler begins to run.
-func (c *checker) begin(s *session, id, claim string) *taskRun {
+func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	w := c.world
-	r := &taskRun{task: id, claim: claim, session: s, started: w.now}
+	r := &taskRun{task: id, claim: claim, session: s, started: w.now, version: version}
 	r.ghost = s.stoodStill()
 	w.note(s.process.name, "starts %s, claim %s", id, claim)
 	if !c.claim(claim).stored {
@@ -303,6 +311,7 @@ func (c *checker) end(r *taskRun, outcome string) {
 	}
 	c.world.note(r.session.process.name, "ends %s, claim %s: %s", r.task, r.claim, outcome)
 	t := c.task(r.task)
+	c.informed(t, r)
 	t.runs = slices.DeleteFunc(t.runs, func(o *taskRun) bool { return o == r })
 }
 

@@ -15,7 +15,7 @@ type settings struct {
 	capacity, prefetch        int
 	partitions                int
 	strategy                  placement.Strategy
-	cancels, retries          int
+	wishes                    int // what people ask of tasks
 	longest                   int // ms that a task takes at most
 
 	heartbeat, lostAfter, stopMargin time.Duration
@@ -35,6 +35,8 @@ type guards struct {
 	noDrift         bool // clocks are taken for exact
 	noReadBack      bool // all claims of a bulk write count as won
 	giveBackUnknown bool // a claim is given back also where its publish may have happened
+	noWish          bool // what is written does not depend on what people ask for meanwhile
+	noRepeat        bool // what people ask for is told to nodes once
 	noBarrier       bool // work is given away without a look at what is under way
 }
 

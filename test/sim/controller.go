@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,7 +28,8 @@ type controller struct {
 	wishes   dispatcher.Wake
 	times    dispatcher.Wake
 	notice   dispatcher.Wake
-	session  *leadership // nil while it follows
+	news     map[string]bool // tasks whose attachments are new, for the next notice
+	session  *leadership     // nil while it follows
 	stopping bool
 	dispatch *dispatcher.Metrics
 	ingest   *ingest.Metrics
@@ -35,7 +38,7 @@ type controller struct {
 func (cl *cluster) startController(name string) *controller {
 	cl.started++
 	c := &controller{cluster: cl, process: cl.world.process(name, cl.speed()), id: fmt.Sprintf("%s.%d-------", name, cl.started)[:8],
-		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(), notice: dispatcher.NewWake()}
+		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(), notice: dispatcher.NewWake(), news: map[string]bool{}}
 	reg := prometheus.NewRegistry()
 	c.dispatch, c.ingest = dispatcher.NewMetrics(reg), ingest.NewMetrics(reg)
 	c.leader = leader.New(leader.Config{ID: c.id, Address: name, Mode: "DISPATCHER", Lease: cl.cfg.lease}, c.store(roleLeader), c.process.clock)
@@ -99,6 +102,15 @@ func (c *controller) wake() {
 	c.notice.Signal()
 }
 
+// updated is what the API calls when a task has got new attachments. A wake follows.
+func (c *controller) updated(id string) {
+	if c.session != nil && c.session.leading {
+		c.session.monitor.Updated([]string{id})
+		return
+	}
+	c.news[id] = true
+}
+
 func (c *controller) stored() {
 	c.work.Signal()
 	c.wishes.Signal()
@@ -109,10 +121,12 @@ func (c *controller) stored() {
 func (c *controller) notices() {
 	for {
 		c.world.park(never, func() bool { return taken(c.notice) })
-		values, err := events.EncodeStatus(events.Status{At: c.process.clock.Now().UnixMilli(), Notice: events.NoticeSubmitted}, events.DefaultMaxBytes)
+		values, err := events.EncodeStatus(events.Status{At: c.process.clock.Now().UnixMilli(), Notice: events.NoticeSubmitted,
+			Updated: slices.Sorted(maps.Keys(c.news))}, events.DefaultMaxBytes)
 		if err != nil {
 			panic(err)
 		}
+		clear(c.news)
 		ctx, cancel := context.WithTimeout(background, 2*time.Second)
 		err = c.bus().Publish(ctx, events.TopicStatus, 0, []kafka.Record{{Key: values[0].Key, Value: values[0].Value}})
 		cancel()

@@ -39,6 +39,7 @@ func (cl *cluster) startFate(only []string) {
 			}
 		}
 	}
+	cl.check.mended = never
 	f.process.spawn("fate", f.run)
 }
 
@@ -53,7 +54,7 @@ func (f *fate) run() {
 		f.kinds[w.rng.IntN(len(f.kinds))](f)
 	}
 	w.note("fate", "the faults are over")
-	f.over = true
+	f.over, f.check.mended = true, w.now
 	for _, mend := range f.mending {
 		mend()
 	}

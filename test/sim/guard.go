@@ -14,6 +14,8 @@ var guardSwitches = map[string]func(*guards){
 	"drift":     func(g *guards) { g.noDrift = true },
 	"read-back": func(g *guards) { g.noReadBack = true },
 	"give-back": func(g *guards) { g.giveBackUnknown = true },
+	"wish":      func(g *guards) { g.noWish = true },
+	"repeat":    func(g *guards) { g.noRepeat = true },
 	"barrier":   func(g *guards) { g.noBarrier = true },
 }
 

@@ -55,11 +55,12 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 		after = c.cfg.lostAfter
 	}
 	l.fleet = fleet.New(fleet.Config{GiveAwayAfter: after, StaleAfter: 3 * c.cfg.heartbeat, Protocol: events.Version})
-	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now)}
+	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
+		told: map[string]bool{}}
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64()}, c.store(roleDispatcher), l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
 	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, noQuarantine{}, c.process.clock, ingest.Hooks{
-		Room: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal,
+		Room: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
 	}, c.ingest, quiet)
 	l.service = ingest.NewService(in, l.transport, lease.Term(), c.bus(), func(p int, from kafka.Position) ingest.Reader {
 		return c.bus().Reader(events.TopicStatus, p, from)
@@ -123,6 +124,13 @@ func (l *leadership) stop() {
 	l.stopActing()
 	l.endAll()
 	l.world.park(never, func() bool { return l.listeners == 0 })
+}
+
+// updated takes in which tasks have got new attachments.
+func (l *leadership) updated(ids []string) {
+	if l.leading {
+		l.monitor.Updated(ids)
+	}
 }
 
 // act starts a thread that ends with the acting, listen one that goes on after it.

@@ -69,6 +69,7 @@ const callLimit = 5 * time.Second
 type net struct {
 	world *world
 	down  [services]link // of the service itself, for all
+	late  int            // requests that got lost and will arrive
 	// refused, if it is set, is called once when a call is refused.
 	refused func(p *process, s service)
 }
@@ -128,7 +129,11 @@ func (n *net) call(ctx context.Context, s service, do effect) error {
 	if l.cut || w.chance(l.lossy) {
 		if w.chance(l.late) {
 			w.note(p.name, "a request to the %s is under way for long", s)
-			w.after(w.between(0, 8*time.Second), func() { _ = do(true) })
+			n.late++
+			w.after(w.between(0, 8*time.Second), func() {
+				n.late--
+				_ = do(true)
+			})
 		}
 		return silence()
 	}

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/monitor"
@@ -305,36 +302,6 @@ func (s *session) trust() {
 	for !s.over && s.rounds.Check() {
 		s.process.world.park(s.process.clock.at(s.rounds.TrustedUntil()), func() bool { return s.over || s.rounds.Lost() })
 	}
-}
-
-// handle is the handler of all tasks. How long one takes, whether it fails and how long it takes to stop is decided by its id and claim.
-func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-	w := s.process.world
-	if s.process.dead {
-		panic(killed{})
-	}
-	ms, err := strconv.Atoi(string(in))
-	if err != nil {
-		panic(err) // the submitter wrote a number
-	}
-	claim := s.rounds.ClaimID(ctx)
-	run := s.node.check.begin(s, node.TaskFrom(ctx).ID, claim)
-	f := fnv.New64a()
-	_, _ = f.Write([]byte(claim))
-	luck := f.Sum64()
-	w.rest(time.Duration(ms)*time.Millisecond, func() bool { return ctx.Err() != nil })
-	if ctx.Err() != nil {
-		late := min(luck%190, 95) // half of them as late as they may
-		w.rest(s.node.cfg.stopMargin*time.Duration(late)/100, nil)
-		s.node.check.end(run, context.Cause(ctx).Error())
-		return nil, context.Cause(ctx)
-	}
-	if luck>>32%10 == 0 {
-		s.node.check.end(run, "failed")
-		return nil, errFailed
-	}
-	s.node.check.end(run, "")
-	return json.RawMessage(result(claim)), nil
 }
 
 var errFailed = errors.New("failed as it was to")

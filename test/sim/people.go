@@ -2,15 +2,15 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// people submit tasks, cancel some, and have some run again, each through any controller that lives.
+// people submit tasks and ask things of them, each through any controller that lives.
 type people struct {
 	*cluster
 	process *process
@@ -22,8 +22,8 @@ func (cl *cluster) startPeople() *people {
 	p := &people{cluster: cl, process: cl.world.process("people", million)}
 	p.store = &seamStore{Store: cl.truth.mem, truth: cl.truth, process: p.process, role: rolePeople}
 	p.spawn("submit", p.submit)
-	p.spawn("cancel", p.cancel)
-	p.spawn("retry", p.retry)
+	p.spawn("ask", p.ask)
+	p.spawn("settle", p.settle)
 	return p
 }
 
@@ -81,51 +81,125 @@ func (p *people) task(i int) task.Task {
 		ms = w.rng.IntN(p.cfg.longest)
 	case 4:
 		ms = p.cfg.longest + w.rng.IntN(p.cfg.longest)
+		if w.chance(150) {
+			ms = 4 * p.cfg.longest // it runs on when all faults are over for long
+		}
 	}
 	now := epoch + w.now.Milliseconds()
 	return task.Task{ID: fmt.Sprintf("t%04d", i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
-		Priority: w.rng.IntN(3), CreateDateTime: now, UpdateDateTime: now, Attachments: []byte(strconv.Itoa(ms))}
+		Priority: w.rng.IntN(3), CreateDateTime: now, UpdateDateTime: now, Attachments: job{Ms: ms}.encode()}
 }
 
-// wake tells a controller that there is something new. It may be told to one that does not live any more; then the leader finds it.
-func (p *people) wake() {
+// tell calls f for a controller, which may not live any more: then the leader finds by itself what it would have been told.
+func (p *people) tell(f func(c *controller)) {
 	c := p.controllers[p.world.rng.IntN(len(p.controllers))]
 	if !c.process.dead && !c.process.frozen {
-		c.wake()
+		f(c)
 		for _, t := range c.process.threads {
 			p.world.signal(t)
 		}
 	}
 }
 
-// cancel cancels a few tasks, in any state.
-func (p *people) cancel() {
-	p.nowAndThen(p.cfg.cancels, func(t *task.Task, now int64) (task.Change, bool) { return task.Cancel(t, now) })
+func (p *people) wake() { p.tell((*controller).wake) }
+
+// deed is something that a person asks of a task.
+type deed struct {
+	name string
+	ask  func(t *task.Task, now int64, rng *rand.Rand) (task.Change, bool)
+	next []string // what may be asked soon after it
 }
 
-// retry has a few ended tasks run again.
-func (p *people) retry() {
-	p.nowAndThen(p.cfg.retries, func(t *task.Task, now int64) (task.Change, bool) { return task.Retry(t, now) })
+var deeds = []deed{
+	{"cancel", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Cancel(t, now) }, []string{"resume", "retry"}},
+	{"pause", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Pause(t, now) }, []string{"resume", "resume", "cancel", "attach"}},
+	{"resume", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Resume(t, now) }, []string{"pause", "cancel"}},
+	{"retry", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Retry(t, now) }, []string{"cancel", "pause"}},
+	{"attach", attach, []string{"attach", "pause"}},
 }
 
-func (p *people) nowAndThen(times int, wish func(t *task.Task, now int64) (task.Change, bool)) {
+// attach replaces the attachments, at times so that the task takes longer or less long from its next run on.
+func attach(t *task.Task, now int64, rng *rand.Rand) (task.Change, bool) {
+	return task.Attach(t, job{Ms: rng.IntN(2*decodeJob(t.Attachments).Ms + 1), Version: t.AttachmentsVersion + 1}.encode(), now)
+}
+
+func deedNamed(name string) deed {
+	for _, d := range deeds {
+		if d.name == name {
+			return d
+		}
+	}
+	panic("no deed " + name)
+}
+
+// ask lets people ask things of tasks in any state, and change their minds.
+func (p *people) ask() {
 	w := p.world
-	for range times {
-		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(times+1)), nil)
-		if w.now > p.cfg.faults || len(p.check.order) == 0 {
+	kinds := []deed{deedNamed("cancel")}
+	for _, d := range deeds {
+		if w.chance(600) {
+			kinds = append(kinds, d)
+		}
+	}
+	for range p.cfg.wishes {
+		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.wishes+1)), nil)
+		if len(p.check.order) == 0 {
 			continue
 		}
-		list, err := p.store.Get(background, []string{p.check.order[w.rng.IntN(len(p.check.order))].id})
+		id, d := p.check.order[w.rng.IntN(len(p.check.order))].id, kinds[w.rng.IntN(len(kinds))]
+		for more := true; more && w.now < p.cfg.faults; more = w.chance(600) {
+			if !p.change(id, d) {
+				break
+			}
+			d = deedNamed(d.next[w.rng.IntN(len(d.next))])
+			w.park(w.now+[]time.Duration{w.between(0, 20*time.Millisecond), w.between(0, time.Second), w.between(0, 6*time.Second)}[w.rng.IntN(3)], nil)
+		}
+	}
+}
+
+// maxSwaps is how often a change is tried again because the task changed meanwhile, as by the API.
+const maxSwaps = 10
+
+// change asks for one thing, as the API does. It reports false if that was not needed, or not possible, or nobody knows.
+func (p *people) change(id string, d deed) bool {
+	w := p.world
+	for range maxSwaps {
+		list, err := p.store.Get(background, []string{id})
 		if err != nil || len(list) == 0 {
-			continue
+			return false
 		}
-		c, ok := wish(&list[0], epoch+w.now.Milliseconds())
+		c, ok := d.ask(&list[0], epoch+w.now.Milliseconds(), w.rng)
 		if !ok {
-			continue
+			return false
 		}
-		if n, err := p.store.Apply(background, []task.Change{c}); err == nil && n == 1 {
-			w.note("people", "had %s changed: %s -> %s %s", c.ID, list[0].LifecycleStatus, c.To, c.Desired)
+		n, err := p.store.Apply(background, []task.Change{c})
+		if err != nil {
+			return false
+		}
+		if n == 1 {
+			w.note("people", "%s %s, which was %s %s", d.name, id, list[0].LifecycleStatus, list[0].Desired)
+			if c.Update != nil {
+				p.tell(func(c *controller) { c.updated(id) })
+			}
 			p.wake()
+			return true
 		}
+	}
+	return false
+}
+
+// settle looks, some time after the last fault, at what has become of what people asked for, and then lets go on what is paused.
+func (p *people) settle() {
+	w := p.world
+	w.park(p.cfg.faults, nil)
+	for p.net.late > 0 || p.check.anyPaused() && !p.check.calm() {
+		w.park(w.now+time.Second, nil)
+	}
+	p.check.obeyed()
+	for p.check.anyPaused() {
+		for _, t := range p.check.order {
+			p.change(t.id, deedNamed("resume"))
+		}
+		w.park(w.now+time.Second, nil)
 	}
 }

@@ -68,7 +68,7 @@ func simulate(t *testing.T, seed uint64, o options) (out outcome) {
 func draw(w *world, o options) settings {
 	s := settings{
 		nodes: 3, controllers: 2, tasks: 20, capacity: 1 + w.rng.IntN(4), prefetch: w.rng.IntN(4), partitions: 1 + w.rng.IntN(3),
-		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], cancels: w.rng.IntN(8), retries: w.rng.IntN(3), longest: 15_000,
+		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], wishes: w.rng.IntN(16), longest: 15_000,
 		heartbeat: time.Second, lostAfter: 8 * time.Second, stopMargin: time.Second,
 		lease: 2 * time.Second, resendAfter: 2 * time.Second, interval: 5 * time.Second,
 		faults: 30 * time.Second, rest: 20 * time.Minute,

@@ -97,6 +97,8 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"drift":     {[]string{"hush"}, "and has been running at"},
 		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it"},
 		"give-back": {[]string{"lossy", "cut"}, "and has been running at"},
+		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be "},
+		"repeat":    {[]string{"topics"}, "has not ended"},
 		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since"},
 	}
 	if len(cases) != len(guardNames()) {

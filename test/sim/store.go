@@ -124,6 +124,9 @@ func (s *seamStore) apply(c task.Change) bool {
 	if s.guards.noCompare && c.Assign != nil {
 		c.From, c.Attempt, c.ClaimID = task.Set(before.LifecycleStatus), before.Attempt, before.ClaimID
 	}
+	if s.guards.noWish && s.role != rolePeople {
+		c.Wish = nil
+	}
 	n, err := s.mem.Apply(background, []task.Change{c})
 	if err != nil {
 		panic(err) // the memory store takes whatever passes CheckChanges

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/fleet"
@@ -9,13 +11,15 @@ import (
 	"github.com/skalds-go/skalds/controller/monitor"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/events"
 )
 
 // lineTransport has the real transport publish one event after the other, in an order that the seed picks, where it would do several at
 // once by goroutines of its own.
 type lineTransport struct {
-	c  *controller
-	to *transport.Kafka
+	c    *controller
+	to   *transport.Kafka
+	told map[string]bool // commands that were sent, if none is to be repeated
 }
 
 // Assign publishes claims.
@@ -49,11 +53,22 @@ func (t *lineTransport) Settle(ctx context.Context, term int64, list []transport
 // Control gives nodes orders.
 func (t *lineTransport) Control(ctx context.Context, term int64, list []transport.Orders) (err error) {
 	for i := range list {
+		if t.c.guards.noRepeat {
+			list[i].Commands = slices.DeleteFunc(list[i].Commands, t.repeated)
+		}
 		if e := t.to.Control(ctx, term, list[i:i+1]); e != nil && err == nil {
 			err = e
 		}
 	}
 	return err
+}
+
+// repeated says whether a command was sent before.
+func (t *lineTransport) repeated(c events.Command) bool {
+	key := fmt.Sprint(c.Kind, c.ClaimID, c.AttachmentsVersion)
+	was := t.told[key]
+	t.told[key] = true
+	return was
 }
 
 // Fence tells nodes to stop.

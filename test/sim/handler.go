@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"time"
+
+	"github.com/skalds-go/skalds/node"
+)
+
+// job is what a task's attachments say.
+type job struct {
+	Ms      int   `json:"ms"`          // how long it takes
+	Version int64 `json:"v,omitempty"` // of these attachments
+}
+
+func (j job) encode() json.RawMessage {
+	b, err := json.Marshal(j)
+	if err != nil {
+		panic(err) // numbers always encode
+	}
+	return b
+}
+
+func decodeJob(in json.RawMessage) (j job) {
+	if err := json.Unmarshal(in, &j); err != nil {
+		panic(err) // people wrote it
+	}
+	return j
+}
+
+// handle is the handler of all tasks. Whether one fails and how long it takes to stop or to pause is decided by its claim.
+func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+	if s.process.dead {
+		panic(killed{})
+	}
+	w, j, claim := s.process.world, decodeJob(in), s.rounds.ClaimID(ctx)
+	run := s.node.check.begin(s, node.TaskFrom(ctx).ID, claim, j.Version)
+	f := fnv.New64a()
+	_, _ = f.Write([]byte(claim))
+	luck := f.Sum64()
+	s.steps(ctx, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
+	if ctx.Err() != nil {
+		late := min(luck%190, 95) // half of them as late as they may
+		w.rest(s.node.cfg.stopMargin*time.Duration(late)/100, nil)
+		s.node.check.end(run, context.Cause(ctx).Error())
+		return nil, context.Cause(ctx)
+	}
+	if luck>>32%10 == 0 {
+		s.node.check.end(run, "failed")
+		return nil, errFailed
+	}
+	s.node.check.end(run, "")
+	return json.RawMessage(result(claim)), nil
+}
+
+// steps is the work of a run: it takes a while, looks at new attachments, and pauses when it is asked to, after a while, too.
+func (s *session) steps(ctx context.Context, run *taskRun, left, slow time.Duration) {
+	w, c, t := s.process.world, s.process.clock, node.TaskFrom(ctx)
+	paused, updates := t.Paused(), t.Updates()
+	ended := func() bool { return ctx.Err() != nil }
+	look := func() {
+		select {
+		case in := <-updates:
+			run.version = decodeJob(in).Version
+			w.note(s.process.name, " %s has attachments of version %d", run.task, run.version)
+		default:
+		}
+	}
+	for left > 0 && !ended() {
+		from := c.Boot()
+		w.rest(left, func() bool { return ended() || closed(paused) || len(updates) > 0 })
+		look()
+		if left -= c.Boot() - from; !closed(paused) || ended() {
+			continue
+		}
+		w.rest(slow, ended)
+		for !ended() {
+			goOn, pause := s.rounds.Rest(ctx)
+			if !pause {
+				break
+			}
+			if !run.resting {
+				run.resting = true
+				w.note(s.process.name, "pauses %s", run.task)
+			}
+			w.park(never, func() bool { return ended() || closed(goOn) || len(updates) > 0 })
+			look()
+		}
+		run.resting = false
+		paused = t.Paused()
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
