@@ -8,7 +8,8 @@ import (
 
 // entry is one stored task.
 type entry struct {
-	t task.Task
+	t     task.Task
+	queue *queue
 }
 
 // place is where an entry stands in an order by a time and the id. The time stands in the tree, so that a comparison goes to the entry
@@ -62,6 +63,7 @@ const statuses = 7
 //	byID       Get, Apply, Purge
 //	byKey      Create: idempotency keys
 //	pending    Pending: tasks that wait and are the controller's
+//	queues     Queues, Waiting and, by their lengths, Depths: the same tasks, by queue (see queues)
 //	later      Ripen: tasks that would wait, by (notBefore, id)
 //	deadlines  Overdue: tasks that have not ended and have a deadline, by (deadlineDateTime, id)
 //	byStatus   List, Active, and Counts by their lengths; each by (createDateTime, id)
@@ -74,6 +76,7 @@ type index struct {
 	byID       map[string]*entry
 	byKey      map[string]*entry
 	pending    *tree[waiting]
+	queues     *queues
 	later      *tree[place]
 	deadlines  *tree[place]
 	byStatus   [statuses]*tree[place]
@@ -85,7 +88,7 @@ type index struct {
 func newIndex() *index {
 	x := &index{
 		byID: map[string]*entry{}, byKey: map[string]*entry{}, wishes: map[*entry]struct{}{},
-		pending: newTree(byUrgency), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
+		pending: newTree(byUrgency), queues: newQueues(), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
 		later: newTree(byPlace), deadlines: newTree(byPlace),
 	}
 	for i := range x.byStatus {
@@ -115,8 +118,9 @@ func (e *entry) waits() bool {
 	return e.t.LifecycleStatus == task.Created && e.t.Mode == task.ModePassive
 }
 
-// add takes a new task in.
-func (x *index) add(e *entry) {
+// add takes a new task in, of a queue of that name.
+func (x *index) add(e *entry, queue string) {
+	e.queue = x.queues.join(queue)
 	x.byID[e.t.ID] = e
 	if e.t.IdempotencyKey != "" {
 		x.byKey[e.t.IdempotencyKey] = e
@@ -134,15 +138,16 @@ func (x *index) remove(e *entry) {
 	}
 	x.unlink(e)
 	x.disown(e)
+	x.queues.leave(e.queue)
 	delete(x.wishes, e)
 }
 
-// apply carries a change out, if it applies. The id, the creation time, the priority and the key of a task never change.
+// apply carries a change out, if it applies. The id, the creation time, the priority, the key and the queue of a task never change.
 func (x *index) apply(e *entry, c *task.Change) bool {
 	if !c.Matches(&e.t) {
 		return false
 	}
-	moves := c.To != e.t.LifecycleStatus || c.To.Terminal() || c.NotBefore != 0
+	moves := c.To != e.t.LifecycleStatus || c.To.Terminal() || c.NotBefore != 0 || c.Reset
 	if moves {
 		x.unlink(e)
 	}
@@ -172,6 +177,7 @@ func (x *index) link(e *entry) {
 		x.later.add(e.ripe())
 	default:
 		x.pending.add(waiting{e.t.Priority, e.created()})
+		x.queues.add(e)
 	}
 	switch {
 	case e.t.LifecycleStatus.Terminal():
@@ -189,6 +195,7 @@ func (x *index) unlink(e *entry) {
 		x.later.remove(e.ripe())
 	default:
 		x.pending.remove(waiting{e.t.Priority, e.created()})
+		x.queues.remove(e)
 	}
 	switch {
 	case e.t.LifecycleStatus.Terminal():

@@ -38,7 +38,10 @@ type Store struct {
 	draining   map[string]bool
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Queues = (*Store)(nil)
+)
 
 // New makes an empty store that keeps the last Keep ended tasks.
 func New() *Store { return newStore(Keep) }
@@ -70,13 +73,13 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 		return nil, fmt.Errorf("create: %w", err)
 	}
 	out := make([]store.CreateOutcome, len(tasks))
-	fresh := make([]*entry, len(tasks))
+	fresh, queues := make([]*entry, len(tasks)), make([]string, len(tasks))
 	for i := range tasks {
 		if err := store.CheckNew(&tasks[i]); err != nil {
 			out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", tasks[i].ID, err)}
 			continue
 		}
-		fresh[i] = &entry{t: tasks[i].Clone()}
+		fresh[i], queues[i] = &entry{t: tasks[i].Clone()}, tasks[i].Queue()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +97,7 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 			out[i] = store.CreateOutcome{Status: status, Existing: new(old.t.Clone())}
 			continue
 		}
-		s.tasks.add(e)
+		s.tasks.add(e, queues[i])
 	}
 	s.trim()
 	return out, nil

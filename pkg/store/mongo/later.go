@@ -19,8 +19,8 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	const op = "let tasks wait whose time has come"
-	waits := bson.E{Key: "lifecycleStatus", Value: task.Created}
-	come := bson.D{{Key: "notBefore", Value: bson.D{{Key: "$lte", Value: now}}}, waits}
+	waits := bson.D{{Key: "lifecycleStatus", Value: task.Created}, {Key: "mode", Value: task.ModePassive}}
+	come := append(bson.D{{Key: "notBefore", Value: bson.D{{Key: "$lte", Value: now}}}}, waits...)
 	var found []any
 	opts := options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1)
 	err = s.each(ctx, op, come, opts, func(doc bson.Raw) error {
@@ -38,7 +38,7 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 		}
 		ripened = int(result.ModifiedCount)
 	}
-	left := bson.D{{Key: "notBefore", Value: bson.D{{Key: "$gt", Value: int64(0)}}}, waits}
+	left := append(bson.D{{Key: "notBefore", Value: bson.D{{Key: "$gt", Value: int64(0)}}}}, waits...)
 	next, err = s.earliest(ctx, op, left, "notBefore")
 	return ripened, next, err
 }

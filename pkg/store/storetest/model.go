@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -32,6 +33,7 @@ func runModel(t *testing.T, open func(t *testing.T) store.Store) {
 			"apply":             m.apply,
 			"purge":             m.purge,
 			"expire":            m.expire,
+			"ripen":             m.ripen,
 			"compare the reads": m.compare,
 		})
 		m.compare(r)
@@ -51,6 +53,12 @@ func (m *model) create(r *rapid.T) {
 		tk.Name = strconv.FormatInt(m.now, 10)
 		if key := rapid.IntRange(0, 6).Draw(r, "key"); key < 3 {
 			tk.IdempotencyKey = fmt.Sprintf("k%d", key)
+		}
+		if rapid.IntRange(0, 5).Draw(r, "later") == 0 {
+			tk.NotBefore = rapid.Int64Range(base, base+3).Draw(r, "not before")
+		}
+		if rapid.IntRange(0, 3).Draw(r, "selects") == 0 {
+			tk.Labels = map[string]string{"zone": rapid.SampledFrom([]string{"north", "?"}).Draw(r, "zone")} // one can never run
 		}
 		if rapid.IntRange(0, 9).Draw(r, "edge") == 0 {
 			tk.Mode = task.ModeActive
@@ -132,7 +140,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		}
 		return []task.Change{c}
 	}
-	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "settle", "retry", "refuse"}).Draw(r, "what"); what {
+	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "settle", "retry", "refuse", "back off"}).Draw(r, "what"); what {
 	case "claim":
 		m.claim++
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
@@ -149,6 +157,9 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		return one(task.Settle(tk, m.now))
 	case "retry":
 		return one(task.Retry(tk, m.now))
+	case "back off":
+		return one(task.Change{ID: tk.ID, From: task.Set(task.Created, task.Assigning, task.Running), Attempt: tk.Attempt, ClaimID: tk.ClaimID, To: task.Created,
+			UpdatedAt: m.now, Unassign: true, NotBefore: rapid.Int64Range(base, base+3).Draw(r, "until")}, true)
 	case "refuse":
 		return one(task.Refuse(tk, "no", m.now), true)
 	default:
@@ -188,6 +199,24 @@ func (m *model) expire(r *rapid.T) {
 	}
 }
 
+func (m *model) ripen(r *rapid.T) {
+	now := rapid.Int64Range(base-1, base+4).Draw(r, "now")
+	want, next := 0, int64(0)
+	for _, tk := range m.tasks {
+		switch {
+		case tk.LifecycleStatus != task.Created || tk.NotBefore == 0:
+		case tk.NotBefore <= now && tk.Mode == task.ModePassive:
+			tk.NotBefore = 0
+			want++
+		case tk.Mode == task.ModePassive && (next == 0 || tk.NotBefore < next):
+			next = tk.NotBefore
+		}
+	}
+	if n, at, err := m.s.Ripen(r.Context(), now, 1000); err != nil || n != want || at != next {
+		r.Fatalf("ripen by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
+	}
+}
+
 // sorted are the model's tasks that match, in an order.
 func (m *model) sorted(order func(a, b *task.Task) int, match func(*task.Task) bool) []*task.Task {
 	var out []*task.Task
@@ -217,9 +246,13 @@ func (m *model) compare(r *rapid.T) {
 		return cmp.Or(cmp.Compare(b.CreateDateTime, a.CreateDateTime), cmp.Compare(b.ID, a.ID))
 	}
 	limit := rapid.IntRange(3, 9).Draw(r, "limit")
-	sameList(r, "pending", drain(r, m.s, limit), m.sorted(urgent, func(t *task.Task) bool {
-		return t.LifecycleStatus == task.Created && t.Mode == task.ModePassive
-	}))
+	waits := m.sorted(urgent, func(t *task.Task) bool {
+		return t.LifecycleStatus == task.Created && t.Mode == task.ModePassive && t.NotBefore == 0
+	})
+	sameList(r, "pending", drain(r, m.s, limit), waits)
+	if _, ok := m.s.(store.Queues); ok {
+		m.compareQueues(r, waits, limit)
+	}
 
 	f := store.Filter{Limit: limit, ClassName: rapid.SampledFrom([]string{"", "", "x"}).Draw(r, "class"),
 		Executor: rapid.SampledFrom([]string{"", "", "n1"}).Draw(r, "executor"), IDPrefix: rapid.SampledFrom([]string{"", "", "a"}).Draw(r, "prefix")}
@@ -247,4 +280,17 @@ func (m *model) compare(r *rapid.T) {
 	counts(r, m.s, want)
 	equal(r, "active", active(r, m.s), held)
 	wishes(r, m.s, 100, wished...)
+}
+
+// compareQueues compares the queues with what waits, the most urgent first.
+func (m *model) compareQueues(r *rapid.T, waits []*task.Task, limit int) {
+	want := map[string][]*task.Task{}
+	for _, tk := range waits {
+		want[tk.Queue()] = append(want[tk.Queue()], tk)
+	}
+	got := lines(r, m.s, limit)
+	equal(r, "queues", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	for name, list := range want {
+		sameList(r, "queue "+name, got[name], list)
+	}
 }

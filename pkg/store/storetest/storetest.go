@@ -29,6 +29,14 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 			})
 		}
 	}
+	if _, ok := open(t).(store.Queues); ok {
+		for name, run := range queueCases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, open(t))
+			})
+		}
+	}
 	t.Run("model", func(t *testing.T) {
 		t.Parallel()
 		runModel(t, open)
