@@ -54,8 +54,13 @@ type Assignment struct {
 	Incarnation string
 	Attempt     int64
 	ClaimID     string
-	At          int64 // epoch ms
+	At          int64  // epoch ms
+	KeyPermit   string // of the task's concurrency key; empty = it has none
+	PoolPermit  string // of its pool; empty = it has none
 }
+
+// Frees says whether the change ends a claim, so that the task's permits are free.
+func (c *Change) Frees() bool { return c.Unassign || c.To.Terminal() }
 
 // Matches says whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
@@ -77,6 +82,10 @@ func (c *Change) Apply(t *Task) bool {
 	if a := c.Assign; a != nil {
 		t.Executor, t.Incarnation, t.Attempt, t.ClaimID, t.AssignedDateTime = a.Executor, a.Incarnation, a.Attempt, a.ClaimID, a.At
 		t.StartDateTime, t.Progress, t.Error = 0, nil, ""
+		t.KeyPermit, t.PoolPermit = a.KeyPermit, a.PoolPermit
+	}
+	if c.Frees() {
+		t.KeyPermit, t.PoolPermit = "", ""
 	}
 	if c.Unassign {
 		t.Executor, t.Incarnation = "", ""
