@@ -22,7 +22,7 @@ func requests(n int, class string) []placement.Request {
 	return slices.Repeat([]placement.Request{{Class: class}}, n)
 }
 
-func count(list []placement.Node, decisions []placement.Decision) []int {
+func count(list []placement.Node, decisions []placement.Choice) []int {
 	per := make([]int, len(list))
 	for _, d := range decisions {
 		if d.Node >= 0 {
@@ -43,7 +43,7 @@ func TestC64_LeastTasksSpreadsABurstWithoutHeartbeats(t *testing.T) {
 	}
 }
 
-func TestS5_RoundRobinIsExact(t *testing.T) {
+func TestS5_PlacerRoundRobinIsExact(t *testing.T) {
 	t.Parallel()
 	p := placement.New(1)
 	total := make(map[string]int)
@@ -61,7 +61,7 @@ func TestS5_RoundRobinIsExact(t *testing.T) {
 	}
 }
 
-func TestS5_RoundRobinStaysExactWhenNodesComeAndGo(t *testing.T) {
+func TestS5_PlacerStaysExactWhenNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	p := placement.New(1)
 	all := nodes(4, 1<<20)
@@ -95,7 +95,7 @@ func TestRoundRobinOwesAFullNodeAtMostItsCapacity(t *testing.T) {
 	}
 }
 
-func TestS6_OnlyNodesWithTheClass(t *testing.T) {
+func TestS6_PlacerOnlyNodesWithTheClass(t *testing.T) {
 	t.Parallel()
 	for _, s := range placement.Strategies() {
 		list := nodes(3, 100)

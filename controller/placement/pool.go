@@ -11,25 +11,25 @@ type round struct {
 	strategy Strategy
 	nodes    []Node
 	turns    []*turn
-	pools    map[string]*pool
+	pools    map[string]*roundPool
 }
 
-// pool is the nodes that have a class. Within a round loads only grow, so a node without a free slot, and one without room to queue,
+// roundPool is the nodes that have a class. Within a round loads only grow, so a node without a free slot, and one without room to queue,
 // are that for the rest of it and leave the list.
-type pool struct {
+type roundPool struct {
 	all   []int // the nodes, as they are given
 	slots []int // nodes that may have a free slot
 	queue []int // nodes that may have room to queue
 }
 
 // decide places one request.
-func (r *round) decide(q Request) Decision {
+func (r *round) decide(q Request) Choice {
 	if len(r.nodes) == 0 {
-		return Decision{Node: -1, Reason: NoEligibleNode}
+		return Choice{Node: -1, Reason: NoEligibleNode}
 	}
 	p := r.pool(q.Class)
 	if len(p.all) == 0 {
-		return Decision{Node: -1, Reason: NoNodeForClass}
+		return Choice{Node: -1, Reason: NoNodeForClass}
 	}
 	if q.Alone || len(q.Avoid) > 0 {
 		return r.special(p, q)
@@ -39,23 +39,23 @@ func (r *round) decide(q Request) Decision {
 		n = r.pick(&p.queue, r.hasRoom)
 	}
 	if n < 0 {
-		return Decision{Node: -1, Reason: NodesFull}
+		return Choice{Node: -1, Reason: NodesFull}
 	}
 	return r.take(n)
 }
 
 // take places a task on a node.
-func (r *round) take(n int) Decision {
+func (r *round) take(n int) Choice {
 	r.placer.clock++
 	r.nodes[n].Load++
 	r.turns[n].served++
 	r.turns[n].last = r.placer.clock
-	return Decision{Node: n}
+	return Choice{Node: n}
 }
 
 // special places a task that must be alone or that avoids nodes. If it must be alone and no node is empty, the one that is nearest to it
 // takes nothing else in this round, so that it becomes empty in time.
-func (r *round) special(p *pool, q Request) Decision {
+func (r *round) special(p *roundPool, q Request) Choice {
 	all := p.all
 	if rest := slices.DeleteFunc(slices.Clone(all), func(n int) bool { return slices.Contains(q.Avoid, r.nodes[n].ID) }); len(rest) > 0 {
 		all = rest
@@ -78,7 +78,7 @@ func (r *round) special(p *pool, q Request) Decision {
 			return cmp.Or(cmp.Compare(r.nodes[a].Load, r.nodes[b].Load), cmp.Compare(r.nodes[a].ID, r.nodes[b].ID))
 		}))
 	}
-	return Decision{Node: -1, Reason: NodesFull}
+	return Choice{Node: -1, Reason: NodesFull}
 }
 
 // close lets a node take nothing more in this round.
@@ -90,11 +90,11 @@ func (r *round) hasSlot(n int) bool { return r.nodes[n].Load < r.nodes[n].Capaci
 func (r *round) hasRoom(n int) bool { return r.nodes[n].Load < r.nodes[n].Capacity+r.nodes[n].Prefetch }
 
 // pool gives the nodes with the class; the first request of a class in a round looks them up.
-func (r *round) pool(class string) *pool {
+func (r *round) pool(class string) *roundPool {
 	if p, ok := r.pools[class]; ok {
 		return p
 	}
-	p := &pool{}
+	p := &roundPool{}
 	for i := range r.nodes {
 		if slices.Contains(r.nodes[i].Classes, class) {
 			p.slots = append(p.slots, i)

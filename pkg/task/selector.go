@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -134,6 +135,17 @@ func (s Selector) String() string { return s.text }
 
 // Empty says whether every node is selected.
 func (s Selector) Empty() bool { return len(s.requirements) == 0 }
+
+// In gives each label that must have one of some values, and the values, for those who look nodes up by their labels.
+func (s Selector) In() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for i := range s.requirements {
+			if r := &s.requirements[i]; r.op == in && !yield(r.key, r.values) {
+				return
+			}
+		}
+	}
+}
 
 // Matches says whether a node with these labels is selected.
 func (s Selector) Matches(labels map[string]string) bool {

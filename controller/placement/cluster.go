@@ -1,0 +1,230 @@
+package placement
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Cluster is the leader's index of the nodes that take work. It is told what changes (Set, Remove) and is not built anew for each round.
+// It is not safe for concurrent use.
+//
+// What is placed counts at once in the node's load, until the next Set of the node says what its load is. So whoever calls Set counts in
+// Load what was placed there and not taken back.
+type Cluster struct {
+	nodes []node
+	ids   map[string]int32
+	free  []int32 // places in nodes that nobody has
+	index index
+
+	logs      [2]changes
+	listeners int    // pools that read the log of all changes
+	changed   uint64 // counts what may let a task be placed that could not be
+
+	table []*definition
+	pools pools
+	rng   *rand.Rand
+
+	slots, queue int     // room of all nodes
+	throttled    int     // nodes
+	joiners      []int32 // nodes whose count of tasks is yet to be found
+	kept         []int32 // nodes that are kept free for tasks that must be alone
+
+	clock   int64  // counts placements
+	sets    uint64 // counts calls of Set
+	joins   uint64 // counts nodes that were new
+	ages    uint64 // counts changes of pools' members
+	tickets tickets
+
+	exclusions uint64 // counts requests that exclude nodes
+	excluding  uint64 // the present one's number, or nobody
+}
+
+// NewCluster makes a cluster without nodes. The seed decides what RANDOM and POWER_OF_TWO pick.
+func NewCluster(seed uint64) *Cluster {
+	return &Cluster{ids: make(map[string]int32), index: make(index), table: table, pools: newPools(), excluding: nobody,
+		rng: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
+}
+
+// Len says how many nodes take work.
+func (c *Cluster) Len() int { return len(c.ids) }
+
+// Room says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that is throttled, or
+// kept free for a task that must be alone, has none.
+func (c *Cluster) Room() (slots, queue int) { return c.slots, c.queue }
+
+// Begin begins a round: nodes that were kept free for a task that must be alone take work again, unless such a task is asked for again.
+func (c *Cluster) Begin() {
+	for _, i := range c.kept {
+		if n := &c.nodes[i]; n.kept {
+			c.count(n, -1)
+			n.kept = false
+			c.count(n, +1)
+			c.changed++
+			c.noteBetter(i, false)
+		}
+	}
+	c.kept = c.kept[:0]
+}
+
+// count takes a node into account for the room, or out of it. Whatever changes a node's room is done between the two.
+func (c *Cluster) count(n *node, sign int) {
+	if !n.alive || n.throttled || n.kept {
+		return
+	}
+	c.slots += sign * max(0, n.capacity-n.load)
+	c.queue += sign * max(0, n.capacity+n.prefetch-max(n.load, n.capacity))
+}
+
+// Set takes in a node as it is now: one that is new, or in place of what was known of it. Whose figures are nonsense (see Node.Check) takes
+// no work, as after Remove.
+func (c *Cluster) Set(n Node) {
+	if n.Check() != "" {
+		c.Remove(n.ID)
+		return
+	}
+	i, known := c.ids[n.ID]
+	if !known {
+		i = c.join(&n)
+	}
+	s := &c.nodes[i]
+	c.sets++
+	s.set = c.sets
+	static := !known || s.capacity != n.Capacity || s.prefetch != n.Prefetch
+	if !slices.Equal(s.classes, n.Classes) || !maps.Equal(s.labels, n.Labels) {
+		c.index.remove(s, i)
+		s.classes, s.labels = n.Classes, n.Labels
+		c.index.add(s, i)
+		static = true
+	}
+	c.count(s, -1)
+	grown := n.Load < s.load || s.throttled && !n.Throttled
+	moved := grown || n.Load != s.load || s.throttled != n.Throttled || s.read(&n)
+	limits, room := s.takeLimits(&n)
+	if s.throttled != n.Throttled {
+		c.throttle(s, n.Throttled)
+	}
+	s.capacity, s.prefetch, s.load = n.Capacity, n.Prefetch, n.Load
+	c.count(s, +1)
+	static, grown = static || limits, grown || room
+	switch {
+	case static || grown:
+		c.changed++
+		c.noteBetter(i, static)
+	case moved:
+		c.note(i, false)
+	}
+}
+
+func (c *Cluster) throttle(n *node, on bool) {
+	n.throttled = on
+	if on {
+		c.throttled++
+	} else {
+		c.throttled--
+	}
+	c.changed++
+}
+
+// join gives a new node its place.
+func (c *Cluster) join(n *Node) int32 {
+	var i int32
+	if k := len(c.free); k > 0 {
+		i, c.free = c.free[k-1], c.free[:k-1]
+	} else {
+		i = int32(len(c.nodes)) //nolint:gosec // there is no memory for so many
+		c.nodes = append(c.nodes, node{})
+	}
+	c.joins++
+	s := &c.nodes[i]
+	*s = node{alive: true, id: n.ID, hash: hash(n.ID), joined: c.joins, stamps: s.stamps, served: n.Served, joining: n.Served == 0, aged: 1}
+	if s.joining {
+		c.joiners = append(c.joiners, i)
+	}
+	c.ids[n.ID] = i
+	return i
+}
+
+// read takes in a node's readings and says whether they have changed.
+func (n *node) read(to *Node) bool {
+	cpu, memory, fresh := min(to.CPU, 1), min(to.Memory, 1), to.Fresh
+	if n.cpu == cpu && n.memory == memory && n.fresh == fresh && n.age == to.Age {
+		return false
+	}
+	n.cpu, n.memory, n.fresh, n.age = cpu, memory, fresh, to.Age
+	n.aged = math.Exp2(-float64(to.Age) / float64(halfLife))
+	return true
+}
+
+// halfLife is the age of a reading at which it counts half.
+const halfLife = 10 * time.Second
+
+// takeLimits takes in a node's capacities by class. It says whether they have changed, and whether there may be more room.
+func (n *node) takeLimits(to *Node) (changed, room bool) {
+	if len(to.ByClass) == 0 {
+		changed = len(n.limits) > 0
+		n.limits = nil
+		return changed, false
+	}
+	changed = len(n.limits) != len(to.ByClass)
+	for class, capacity := range to.ByClass {
+		at := n.limit(class)
+		if at < 0 || n.limits[at].capacity != capacity {
+			changed = true
+			break
+		}
+		load := to.LoadByClass[class]
+		room = room || load < n.limits[at].load
+		n.limits[at].load = load
+	}
+	if changed {
+		n.limits = n.limits[:0]
+		for class, capacity := range to.ByClass {
+			n.limits = append(n.limits, limit{class: class, capacity: capacity, load: to.LoadByClass[class]})
+		}
+	}
+	return changed, room
+}
+
+// Remove takes a node out; one that is not there is none.
+func (c *Cluster) Remove(id string) {
+	i, ok := c.ids[id]
+	if !ok {
+		return
+	}
+	n := &c.nodes[i]
+	c.count(n, -1)
+	if n.throttled {
+		c.throttle(n, false)
+	}
+	same := func(k int32) bool { return k == i }
+	if n.kept {
+		c.kept = slices.DeleteFunc(c.kept, same)
+	}
+	if n.joining {
+		c.joiners = slices.DeleteFunc(c.joiners, same)
+	}
+	c.index.remove(n, i)
+	delete(c.ids, id)
+	n.alive, n.kept, n.joining = false, false, false
+	n.classes, n.labels, n.limits = nil, nil, nil
+	c.free = append(c.free, i)
+	c.changed++
+	c.noteBetter(i, true)
+}
+
+// seat lets nodes that are new begin with the lowest count of the others.
+func (c *Cluster) seat() {
+	lowest, known := int64(0), false
+	for i := range c.nodes {
+		if n := &c.nodes[i]; n.alive && !n.joining && (!known || n.served < lowest) {
+			lowest, known = n.served, true
+		}
+	}
+	for _, i := range c.joiners {
+		c.nodes[i].served, c.nodes[i].joining = lowest, false
+	}
+	c.joiners = c.joiners[:0]
+}

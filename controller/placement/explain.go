@@ -1,0 +1,196 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Explanation says where a task would be placed now, or why it would not. The counts say how many nodes each filter took away, in the order
+// in which the filters are asked; what is left has room.
+type Explanation struct {
+	Reason   Reason   `json:"reason,omitempty"` // empty = it would be placed
+	Strategy Strategy `json:"strategy"`
+	Nodes    int      `json:"nodes"` // that take work at all
+
+	NoClass   int `json:"noClass"`
+	NoLabels  int `json:"noLabels"`
+	TooSmall  int `json:"tooSmall"` // could never hold so many slots of the class
+	Anti      int `json:"anti"`     // hold a task of the same anti-affinity key
+	Avoided   int `json:"avoided"`  // were crashed by the task
+	Throttled int `json:"throttled"`
+	Kept      int `json:"kept"` // take nothing, so that they become empty for a task that must be alone
+	Full      int `json:"full"`
+
+	FullNodes []string `json:"fullNodes,omitempty"` // ids, the first ten of them
+	Class     string   `json:"class"`
+	Selector  string   `json:"selector,omitempty"`
+	Slots     int      `json:"slots"`    // that the task takes
+	Largest   int      `json:"largest"`  // slots that a node which matches can ever have for the class, at most
+	MostFree  int      `json:"mostFree"` // slots that are free for the class on one node which could hold the task, at most
+	Alone     bool     `json:"alone,omitempty"`
+
+	Stages []Stage `json:"stages,omitempty"` // the nodes that are left, as they are asked
+	Best   []Score `json:"best,omitempty"`   // of the first stage that has nodes, at most three, the best first
+}
+
+// Stage is nodes that are asked together, before those of the next stage.
+type Stage struct {
+	Name  string `json:"name"` // idle, slots or queue
+	Nodes int    `json:"nodes"`
+}
+
+// Score is how a strategy sees a node.
+type Score struct {
+	Node  string `json:"node"`
+	Score string `json:"score"` // in words
+}
+
+// Limits of an explanation.
+const (
+	maxFullNodes = 10
+	maxBest      = 3
+)
+
+var stageNames = [stageCount]string{stageIdle: "idle", stageSlots: "slots", stageQueue: "queue"}
+
+// scan is a look at all nodes for an explanation.
+type scan struct {
+	q       *Request
+	by      string  // the label that the strategy goes by
+	members []*node // that could hold the task
+}
+
+// Explain says where a task would be placed now, or why it would not. It looks at all nodes and changes nothing.
+func (c *Cluster) Explain(q *Request) Explanation {
+	p := c.detached(q)
+	c.exclude(p, q)
+	e := Explanation{Strategy: p.plan.name(), Nodes: len(c.ids), Class: q.Class, Selector: q.Selector.String(), Slots: p.width, Alone: q.Alone}
+	x := &scan{q: q, by: p.plan.by}
+	var left []*node
+	var full []string
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		if !n.alive {
+			continue
+		}
+		if p.filter(&e, n, q) {
+			left = append(left, n)
+		}
+		if p.members.isAble(int32(i)) { //nolint:gosec // an index of nodes
+			x.members = append(x.members, n)
+			if !p.room(n, q.widest()) {
+				full = append(full, n.id)
+			}
+		}
+	}
+	slices.Sort(full)
+	e.FullNodes = full[:min(len(full), maxFullNodes)]
+	if len(left) == 0 {
+		e.Reason = e.why(p, q)
+		return e
+	}
+	e.rank(p, x, left, q)
+	return e
+}
+
+// detached is a pool that nothing else is placed by.
+func (c *Cluster) detached(q *Request) *pool {
+	if len(c.joiners) > 0 {
+		c.seat()
+	}
+	p := c.poolOf(poolKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}, q.Selector)
+	p.members.reset(len(c.nodes), len(c.nodes))
+	for i := range c.nodes {
+		p.judge(int32(i)) //nolint:gosec // an index of nodes
+	}
+	return p
+}
+
+// filter counts a node at the filter that takes it away, and says whether none does.
+func (p *pool) filter(e *Explanation, n *node, q *Request) bool {
+	switch {
+	case !n.has(p.class):
+		e.NoClass++
+		return false
+	case !p.selector.Matches(n.labels):
+		e.NoLabels++
+		return false
+	}
+	e.Largest = max(e.Largest, n.most(p.class))
+	if n.most(p.class) < p.width {
+		e.TooSmall++
+		return false
+	}
+	e.MostFree = max(e.MostFree, n.room(p.class))
+	switch {
+	case p.c.excluded(n) && slices.Contains(q.Anti, n.id):
+		e.Anti++
+	case p.c.excluded(n):
+		e.Avoided++
+	case n.throttled:
+		e.Throttled++
+	case n.kept:
+		e.Kept++
+	case !p.room(n, q.widest()):
+		e.Full++
+	default:
+		return true
+	}
+	return false
+}
+
+// room is how many slots are free for a class.
+func (n *node) room(class string) int {
+	room := n.capacity - n.load
+	if i := n.limit(class); i >= 0 {
+		room = min(room, n.limits[i].capacity-n.limits[i].load)
+	}
+	return max(0, room)
+}
+
+// why gives the reason that Place gives.
+func (e *Explanation) why(p *pool, q *Request) Reason {
+	switch {
+	case e.Nodes == 0:
+		return NoEligibleNode
+	case e.NoClass == e.Nodes:
+		return NoNodeForClass
+	case e.NoClass+e.NoLabels == e.Nodes:
+		return NoNodeForLabels
+	case e.NoClass+e.NoLabels+e.TooSmall == e.Nodes:
+		return SlotsOverCapacity
+	}
+	return p.full(q)
+}
+
+// rank fills in the stages and the best nodes.
+func (e *Explanation) rank(p *pool, x *scan, left []*node, q *Request) {
+	order := p.order
+	if q.Alone {
+		order = []int{stageIdle}
+	}
+	var first []*node
+	for _, k := range order {
+		if k == stageQueue && !q.Short {
+			continue
+		}
+		fit := slices.DeleteFunc(slices.Clone(left), func(n *node) bool { return !p.room(n, k) })
+		e.Stages = append(e.Stages, Stage{Name: stageNames[k], Nodes: len(fit)})
+		if len(first) == 0 {
+			first = fit
+		}
+	}
+	score := p.plan.score(x)
+	if q.Alone {
+		score = leastTasks.score(x)
+	}
+	slices.SortFunc(first, func(a, b *node) int {
+		r, t, _ := score(a)
+		s, u, _ := score(b)
+		return cmp.Or(cmp.Compare(r, s), cmp.Compare(t, u), cmp.Compare(a.id, b.id))
+	})
+	for _, n := range first[:min(len(first), maxBest)] {
+		_, _, words := score(n)
+		e.Best = append(e.Best, Score{Node: n.id, Score: words})
+	}
+}

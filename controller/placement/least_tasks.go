@@ -1,0 +1,13 @@
+package placement
+
+import "fmt"
+
+var leastTasks = definition{
+	name:   LeastTasks,
+	choose: ranked(func(n *node) (float64, int64) { return n.ratio(), n.last }),
+	score: func(*scan) func(n *node) (float64, int64, string) {
+		return func(n *node) (float64, int64, string) { return n.ratio(), n.last, n.slotsInWords() }
+	},
+}
+
+func (n *node) slotsInWords() string { return fmt.Sprintf("%d of %d slots in use", n.load, n.capacity) }

@@ -1,0 +1,225 @@
+package placement
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// nobody is the number of a request that excludes no node.
+const nobody = math.MaxUint64
+
+// Place finds the node for one task and counts it there at once. The strategy's order is asked in turn among the nodes that are idle (if it
+// says so), that have free slots, and, for short runs, that have room to queue.
+func (c *Cluster) Place(q *Request) Decision {
+	p, reason := c.pool(q)
+	if reason != "" {
+		return Decision{Reason: reason}
+	}
+	c.exclude(p, q)
+	i := int32(-1)
+	if q.Alone {
+		var nearest int32
+		if i, nearest = p.empty(); i < 0 && nearest >= 0 {
+			c.keep(nearest)
+		}
+	} else {
+		i = p.pick(q)
+	}
+	if i < 0 {
+		return Decision{Reason: p.full(q)}
+	}
+	return c.take(i, q)
+}
+
+// Feasible says whether Place would find a node for such a task now, or why not. It places nothing and keeps no node free.
+func (c *Cluster) Feasible(q *Request) (Reason, bool) {
+	p, reason := c.pool(q)
+	if reason != "" {
+		return reason, false
+	}
+	c.exclude(p, q)
+	var found bool
+	if q.Alone {
+		i, _ := p.empty()
+		found = i >= 0
+	} else {
+		found = p.any(q)
+	}
+	if !found {
+		return p.full(q), false
+	}
+	return "", true
+}
+
+// Unplace takes a placement back, for one whose claim was lost or that could not be sent. It reports false if that was done before, if its
+// node is not there any more, or if more than 65,535 placements came after it. If the node was Set since, its load is what Set said.
+func (c *Cluster) Unplace(d Decision) bool {
+	if !c.tickets.redeem(d.ticket, uint64(c.clock)) { //nolint:gosec // it counts up from 0
+		return false
+	}
+	n := &c.nodes[d.node]
+	if !n.alive || n.joined != d.joined {
+		return false
+	}
+	n.served = max(0, n.served-1)
+	if n.set == d.set {
+		c.count(n, -1)
+		n.load -= int(d.load)
+		n.fresh = max(0, n.fresh-int(d.width))
+		if d.limit >= 0 {
+			n.limits[d.limit].load -= int(d.width)
+		}
+		c.count(n, +1)
+	}
+	c.changed++
+	c.noteBetter(d.node, false)
+	return true
+}
+
+// take counts a task on a node. One that must be alone takes all there is.
+func (c *Cluster) take(i int32, q *Request) Decision {
+	n := &c.nodes[i]
+	width := q.width()
+	load := width
+	if q.Alone {
+		load = max(load, n.capacity+n.prefetch)
+	}
+	at := n.limit(q.Class)
+	c.count(n, -1)
+	c.clock++
+	n.load += load
+	n.fresh += width
+	n.served++
+	n.last = c.clock
+	if at >= 0 {
+		n.limits[at].load += width
+	}
+	c.count(n, +1)
+	c.note(i, false)
+	ticket := uint64(c.clock) //nolint:gosec // it counts up from 0
+	c.tickets.issue(ticket)
+	return Decision{Node: n.id, ticket: ticket, joined: n.joined, set: n.set,
+		node: i, limit: int32(at), load: int32(load), width: int32(width)} //nolint:gosec // all of them are far below 2^31
+}
+
+// pick asks the stages in turn.
+func (p *pool) pick(q *Request) int32 {
+	for _, k := range p.order {
+		if k == stageQueue && !q.Short {
+			continue
+		}
+		if i := p.stages[k].ready().pick(q); i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *pool) any(q *Request) bool {
+	return p.stages[stageSlots].ready().any() || q.Short && p.stages[stageQueue].ready().any()
+}
+
+// exclude marks the nodes that the request excludes. Those that it avoids are only excluded if another could ever run it.
+func (c *Cluster) exclude(p *pool, q *Request) {
+	c.excluding = nobody
+	if len(q.Anti) == 0 && len(q.Avoid) == 0 {
+		return
+	}
+	c.exclusions++
+	c.excluding = c.exclusions
+	c.mark(q.Anti)
+	if p.others(q.Avoid) {
+		c.mark(q.Avoid)
+	}
+}
+
+func (c *Cluster) mark(ids []string) {
+	for _, id := range ids {
+		if i, ok := c.ids[id]; ok {
+			c.nodes[i].mark = c.excluding
+		}
+	}
+}
+
+// others says whether a member is not among these nodes.
+func (p *pool) others(ids []string) bool {
+	among := 0
+	for at, id := range ids {
+		if i, ok := p.c.ids[id]; ok && p.members.isAble(i) && !slices.Contains(ids[:at], id) {
+			among++
+		}
+	}
+	return among < p.members.able
+}
+
+// empty gives an empty node for a task that must be alone, the least recently picked one; or else the node that is nearest to empty. -1 = none.
+func (p *pool) empty() (empty, nearest int32) {
+	empty, nearest = -1, -1
+	for i := range p.members.all {
+		n := &p.c.nodes[i]
+		if n.kept || p.c.excluded(n) {
+			continue
+		}
+		if n.load == 0 && p.fits(n, stageSlots) && (empty < 0 || earlier(n, &p.c.nodes[empty])) {
+			empty = i
+		}
+		if nearest < 0 || nearer(n, &p.c.nodes[nearest]) {
+			nearest = i
+		}
+	}
+	return empty, nearest
+}
+
+func earlier(a, b *node) bool {
+	return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.id, b.id)) < 0
+}
+
+func nearer(a, b *node) bool { return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.id, b.id)) < 0 }
+
+// keep lets a node take nothing until the next round, so that it becomes empty in time.
+func (c *Cluster) keep(i int32) {
+	n := &c.nodes[i]
+	c.count(n, -1)
+	n.kept = true
+	c.count(n, +1)
+	c.kept = append(c.kept, i)
+	c.note(i, false)
+}
+
+// full says why no member takes a request now.
+func (p *pool) full(q *Request) Reason {
+	kind := q.widest()
+	excluded := func(id string) bool {
+		i, ok := p.c.ids[id]
+		return ok && p.members.isAble(i) && p.c.excluded(&p.c.nodes[i]) && p.fits(&p.c.nodes[i], kind)
+	}
+	switch {
+	case slices.ContainsFunc(q.Anti, excluded):
+		return AntiAffinity
+	case slices.ContainsFunc(q.Avoid, excluded):
+		return NodesAvoided
+	case p.c.throttled == 0:
+		return NodesFull
+	case p.why == "" || p.whyAt != p.c.changed:
+		p.why, p.whyAt = NodesFull, p.c.changed
+		for i := range p.members.all {
+			if n := &p.c.nodes[i]; n.throttled && p.room(n, kind) {
+				p.why = NodesThrottled
+				break
+			}
+		}
+	}
+	return p.why
+}
+
+// widest is the stage that has all nodes which the request could be placed on.
+func (q *Request) widest() int {
+	switch {
+	case q.Alone:
+		return stageIdle
+	case q.Short:
+		return stageQueue
+	}
+	return stageSlots
+}

@@ -1,0 +1,225 @@
+package placement
+
+import "github.com/skalds-go/skalds/pkg/task"
+
+// poolKey is what tasks of one pool have in common.
+type poolKey struct {
+	class    string
+	labels   string // the selector's text
+	strategy Strategy
+	width    int
+}
+
+// pool is the nodes that match tasks of a key, in the order of the strategy.
+type pool struct {
+	poolKey
+	c        *Cluster
+	plan     plan
+	selector task.Selector
+
+	log     int    // the log that it reads
+	seen    uint64 // how far it has read it
+	cost    int    // nodes that it looked at when it was built
+	members members
+	stages  [stageCount]stage
+	order   []int // the stages, as they are asked
+	age     uint64
+
+	why   Reason // for which the last task could not be placed
+	whyAt uint64 // the cluster's changes at that time
+
+	newer, older *pool // by use
+	weight       int
+}
+
+// weights bound the memory of all pools: a pool weighs as much as it has members, and a little.
+const (
+	emptyWeight = 64
+	maxWeight   = 1 << 21
+)
+
+// pools holds the pools that were used most recently.
+type pools struct {
+	byKey  map[poolKey]*pool
+	use    pool // a ring through newer and older: newer is the oldest, older the newest
+	weight int
+}
+
+func newPools() pools { return pools{byKey: make(map[poolKey]*pool)} }
+
+// touch makes a pool the most recently used.
+func (l *pools) touch(p *pool) {
+	if l.use.older == p {
+		return
+	}
+	if l.use.older == nil {
+		l.use.older, l.use.newer = &l.use, &l.use
+	}
+	l.unlink(p)
+	p.older, p.newer = l.use.older, &l.use
+	p.older.newer, l.use.older = p, p
+}
+
+func (l *pools) unlink(p *pool) {
+	if p.older != nil {
+		p.older.newer, p.newer.older = p.newer, p.older
+		p.older, p.newer = nil, nil
+	}
+}
+
+// weigh brings the weight of a pool up to date, and drops those that were not used for the longest time.
+func (c *Cluster) weigh(p *pool) {
+	l := &c.pools
+	weight := emptyWeight + p.members.size()
+	l.weight += weight - p.weight
+	p.weight = weight
+	for l.weight > maxWeight && l.use.newer != p {
+		c.drop(l.use.newer)
+	}
+}
+
+func (c *Cluster) drop(p *pool) {
+	c.pools.unlink(p)
+	c.pools.weight -= p.weight
+	delete(c.pools.byKey, p.poolKey)
+	if p.log == every {
+		c.listeners--
+	}
+}
+
+// pool gives the pool of a request, up to date; or the reason why there is no node for it whatever the loads.
+func (c *Cluster) pool(q *Request) (*pool, Reason) {
+	if len(c.joiners) > 0 {
+		c.seat()
+	}
+	if len(c.ids) == 0 {
+		return nil, NoEligibleNode
+	}
+	key := poolKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}
+	p := c.pools.use.older
+	if p == nil || p.poolKey != key {
+		p = c.pools.byKey[key]
+	}
+	if p == nil {
+		if c.index.candidates(q.Class, q.Selector, nil) == 0 {
+			return nil, c.never(q)
+		}
+		p = c.newPool(key, q.Selector)
+	}
+	c.pools.touch(p)
+	p.sync()
+	if p.members.able == 0 {
+		return nil, p.never(q)
+	}
+	return p, ""
+}
+
+// never says why there is no node for a request.
+func (c *Cluster) never(q *Request) Reason {
+	if len(c.index[feature{value: q.Class}]) == 0 {
+		return NoNodeForClass
+	}
+	return NoNodeForLabels
+}
+
+func (p *pool) never(q *Request) Reason {
+	if p.members.matching > 0 {
+		return SlotsOverCapacity
+	}
+	return p.c.never(q)
+}
+
+func (c *Cluster) poolOf(key poolKey, selector task.Selector) *pool {
+	plan, _ := parse(c.table, string(key.strategy))
+	p := &pool{poolKey: key, c: c, plan: plan, selector: selector, order: []int{stageSlots, stageQueue}}
+	if plan.idle {
+		p.order = []int{stageIdle, stageSlots, stageQueue}
+	}
+	return p
+}
+
+func (c *Cluster) newPool(key poolKey, selector task.Selector) *pool {
+	p := c.poolOf(key, selector)
+	if p.plan.every {
+		p.log = every
+		c.listeners++
+	}
+	c.pools.byKey[key] = p
+	c.pools.touch(p)
+	p.build()
+	return p
+}
+
+// build looks at all nodes that may match.
+func (p *pool) build() {
+	p.seen = p.c.logs[p.log].end
+	for k := range p.stages {
+		p.stages[k] = stage{c: p.c, p: p, kind: k}
+	}
+	p.cost = p.c.index.candidates(p.class, p.selector, nil)
+	p.members.reset(len(p.c.nodes), p.cost)
+	p.c.index.candidates(p.class, p.selector, p.judge)
+	p.stir()
+	p.c.weigh(p)
+}
+
+// stir notes that the members are others than before.
+func (p *pool) stir() {
+	p.c.ages++
+	p.age = p.c.ages
+}
+
+// judge finds out whether a node is a member.
+func (p *pool) judge(i int32) {
+	n := &p.c.nodes[i]
+	switch {
+	case !n.alive || !n.has(p.class) || !p.selector.Matches(n.labels):
+		p.members.put(i, 0)
+	case n.most(p.class) < p.width:
+		p.members.put(i, isMatching)
+	default:
+		p.members.put(i, isMatching|isAble)
+	}
+}
+
+// sync takes in what has changed since the pool was used last.
+func (p *pool) sync() {
+	log := &p.c.logs[p.log]
+	if p.seen == log.end {
+		return
+	}
+	if behind := log.end - p.seen; behind > reach || behind > uint64(4*p.cost+emptyWeight) { //nolint:gosec // cost is not negative
+		p.build()
+		return
+	}
+	moved := false
+	for ; p.seen < log.end; p.seen++ {
+		e := log.at(p.seen)
+		was := p.members.isAble(e.node)
+		if e.static {
+			p.judge(e.node)
+		}
+		is := p.members.isAble(e.node)
+		if !was && !is {
+			continue
+		}
+		moved = moved || e.static
+		last := e.stamp == p.c.nodes[e.node].stamps[p.log]
+		for k := range p.stages {
+			ch := p.stages[k].chooser
+			if ch == nil {
+				continue
+			}
+			if e.static {
+				ch.drop(e.node)
+			}
+			if is && last {
+				ch.add(e.node)
+			}
+		}
+	}
+	if moved {
+		p.stir()
+		p.c.weigh(p)
+	}
+}

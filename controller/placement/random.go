@@ -1,0 +1,89 @@
+package placement
+
+var random = definition{
+	name:   Random,
+	choose: func(s *stage) chooser { return &drawing{stage: s, of: 1} },
+	score: func(*scan) func(n *node) (float64, int64, string) {
+		return func(n *node) (float64, int64, string) { return 0, 0, "as likely as the others" }
+	},
+}
+
+// drawing is the chooser of strategies that draw lots. Its list may hold nodes that do not fit any more; they are dropped when they are
+// drawn, and those that fit stay as likely as each other.
+type drawing struct {
+	*stage
+	of   int // so many different ones are drawn, and the one with the least load relative to its capacity is picked
+	list []int32
+}
+
+func (d *drawing) bit() uint8 { return inStage << d.kind }
+
+func (d *drawing) add(i int32) {
+	bits := d.p.members.get(i)
+	if bits&d.bit() != 0 || !d.fits(&d.c.nodes[i]) {
+		return
+	}
+	d.p.members.set(i, bits|d.bit())
+	d.list = append(d.list, i)
+}
+
+func (d *drawing) drop(int32) {} // it is dropped when it is drawn
+
+// fitting says whether a node in the list fits. If not, it notes that it is taken off.
+func (d *drawing) fitting(i int32) bool {
+	bits := d.p.members.get(i)
+	if bits&isAble != 0 && d.fits(&d.c.nodes[i]) {
+		return true
+	}
+	d.p.members.set(i, bits&^d.bit())
+	return false
+}
+
+// take takes the node at a place off the list.
+func (d *drawing) take(at int) {
+	last := len(d.list) - 1
+	d.list[at] = d.list[last]
+	d.list = d.list[:last]
+}
+
+func (d *drawing) pick(*Request) int32 {
+	best := int32(-1)
+	drawn, end := 0, len(d.list) // from end on are those that were drawn, and those that are excluded
+	for drawn < d.of && end > 0 {
+		at := d.c.rng.IntN(end)
+		i := d.list[at]
+		end--
+		d.list[at], d.list[end] = d.list[end], i
+		if !d.fitting(i) {
+			d.take(end)
+			continue
+		}
+		if n := &d.c.nodes[i]; !d.c.excluded(n) {
+			drawn++
+			if best < 0 || lighter(n, &d.c.nodes[best]) {
+				best = i
+			}
+		}
+	}
+	return best
+}
+
+// lighter says whether a node has less load relative to its capacity than another, or as much and the earlier turn.
+func lighter(a, b *node) bool {
+	if x, y := a.ratio(), b.ratio(); x != y {
+		return x < y
+	}
+	return a.last < b.last
+}
+
+func (d *drawing) any() bool {
+	for at := len(d.list) - 1; at >= 0; at-- {
+		switch i := d.list[at]; {
+		case !d.fitting(i):
+			d.take(at)
+		case !d.c.excluded(&d.c.nodes[i]):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package placement
+
+// rank gives a node's place in an order: least first, then the least turn, then the least id. Placing a task on a node must not lower it,
+// unless the strategy says so (definition.every).
+type rank func(n *node) (rank float64, turn int64)
+
+// ranking is the chooser of strategies that put the nodes into an order: a heap. Its items hold the rank as it was when it was looked at
+// last. A node whose rank has only gone up since is found and put right when it comes to the top. A node that has changed otherwise is added
+// again, and the older item is dropped when it comes to the top, for it has not the node's present stamp.
+type ranking struct {
+	*stage
+	rank  rank
+	items []item // a heap with four children
+	aside []item // excluded by the present request
+}
+
+type item struct {
+	rank  float64
+	turn  int64
+	node  int32
+	stamp uint32
+}
+
+func ranked(r rank) func(s *stage) chooser {
+	return func(s *stage) chooser { return &ranking{stage: s, rank: r} }
+}
+
+func (h *ranking) add(i int32) {
+	n := &h.c.nodes[i]
+	if !h.fits(n) {
+		return
+	}
+	if len(h.items) >= 2*h.p.members.able+emptyWeight {
+		h.tidy()
+	}
+	rank, turn := h.rank(n)
+	h.push(item{rank: rank, turn: turn, node: i, stamp: n.stamps[h.p.log]})
+}
+
+func (h *ranking) drop(int32) {} // its stamp has changed
+
+// tidy drops the items that are of no use.
+func (h *ranking) tidy() {
+	old := h.items
+	h.items = h.items[:0]
+	for _, e := range old {
+		if h.holds(&e) {
+			h.push(e)
+		}
+	}
+}
+
+// holds says whether an item stands for a node that fits.
+func (h *ranking) holds(e *item) bool {
+	n := &h.c.nodes[e.node]
+	return e.stamp == n.stamps[h.p.log] && h.fits(n)
+}
+
+func (h *ranking) pick(*Request) int32 {
+	i := int32(-1)
+	for i < 0 && len(h.items) > 0 {
+		top := &h.items[0]
+		n := &h.c.nodes[top.node]
+		if !h.holds(top) {
+			h.pop()
+			continue
+		}
+		if rank, turn := h.rank(n); rank != top.rank || turn != top.turn {
+			top.rank, top.turn = rank, turn
+			h.down(*top)
+			continue
+		}
+		if h.c.excluded(n) {
+			h.aside = append(h.aside, *top)
+			h.pop()
+			continue
+		}
+		i = top.node
+	}
+	for _, e := range h.aside {
+		h.push(e)
+	}
+	h.aside = h.aside[:0]
+	return i
+}
+
+func (h *ranking) any() bool { return h.pick(nil) >= 0 }
+
+func (h *ranking) less(a, b *item) bool {
+	switch {
+	case a.rank != b.rank:
+		return a.rank < b.rank
+	case a.turn != b.turn:
+		return a.turn < b.turn
+	}
+	return h.c.nodes[a.node].id < h.c.nodes[b.node].id
+}
+
+func (h *ranking) push(e item) {
+	h.items = append(h.items, e)
+	at := len(h.items) - 1
+	for at > 0 {
+		up := (at - 1) / 4
+		if !h.less(&e, &h.items[up]) {
+			break
+		}
+		h.items[at] = h.items[up]
+		at = up
+	}
+	h.items[at] = e
+}
+
+func (h *ranking) pop() {
+	last := len(h.items) - 1
+	e := h.items[last]
+	if h.items = h.items[:last]; last > 0 {
+		h.down(e)
+	}
+}
+
+// down puts an item in the place of the top, and moves it down to where it belongs.
+func (h *ranking) down(e item) {
+	at := 0
+	for {
+		child := 4*at + 1
+		if child >= len(h.items) {
+			break
+		}
+		least := child
+		for k := child + 1; k < min(child+4, len(h.items)); k++ {
+			if h.less(&h.items[k], &h.items[least]) {
+				least = k
+			}
+		}
+		if !h.less(&h.items[least], &e) {
+			break
+		}
+		h.items[at] = h.items[least]
+		at = least
+	}
+	h.items[at] = e
+}

@@ -1,0 +1,116 @@
+package placement
+
+import (
+	"strings"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Strategy names a way to pick among the nodes that can run a task: a name of Strategies; SPREAD may name another label than "zone", as
+// SPREAD:rack; and IDLE| before any of them takes the idle nodes first, and then all.
+type Strategy string
+
+// The strategies.
+const (
+	// LeastTasks picks the node with the least load relative to its capacity; equal ones in turn.
+	LeastTasks Strategy = "LEAST_TASKS"
+	// RoundRobin gives every node the same number of tasks. A node that joins begins with the lowest number of the others; a node that
+	// was full is owed what it missed, up to its capacity.
+	RoundRobin Strategy = "ROUND_ROBIN"
+	// Random picks any node with a free slot, each as likely as the others.
+	Random Strategy = "RANDOM"
+)
+
+// definition is how a strategy works. Each has a file of its own and a line in the table.
+type definition struct {
+	name  Strategy
+	label string // the label that it goes by if its name does not say another; empty = it goes by none
+	// every says that placing can make a node a better pick, or that its pick depends on more than the node: its pools hear of every change
+	// of a node, not only of those that make it a better one.
+	every bool
+	// choose makes the chooser of one stage of a pool.
+	choose func(s *stage) chooser
+	// score gives a node's place in the order, least first, and says it in words; it is for explanations only.
+	score func(x *scan) func(n *node) (rank float64, turn int64, words string)
+}
+
+// table lists the strategies.
+var table = []*definition{
+	&leastTasks,
+	&roundRobin,
+	&random,
+}
+
+// aliases are other spellings of names.
+var aliases = map[string]Strategy{"LEAST_LOADED": LeastTasks}
+
+// idleFirst is what the name of a strategy begins with that takes idle nodes first.
+const idleFirst = "IDLE|"
+
+// Strategies lists the names of the strategies.
+func Strategies() []Strategy {
+	names := make([]Strategy, len(table))
+	for i, d := range table {
+		names[i] = d.name
+	}
+	return names
+}
+
+// ParseStrategy reads a strategy's name without regard to case and gives its one spelling; LEAST_LOADED is LEAST_TASKS. It reports false
+// for one that there is not.
+func ParseStrategy(name string) (Strategy, bool) {
+	p, ok := parse(table, name)
+	return p.name(), ok
+}
+
+// plan is a strategy's name taken apart.
+type plan struct {
+	*definition
+	idle bool
+	by   string // the label that it goes by
+}
+
+func parse(table []*definition, name string) (plan, bool) {
+	p := plan{definition: table[0]}
+	name = strings.TrimSpace(name)
+	if len(name) > len(idleFirst) && strings.EqualFold(name[:len(idleFirst)], idleFirst) {
+		p.idle, name = true, strings.TrimSpace(name[len(idleFirst):])
+	}
+	name, label, named := strings.Cut(name, ":")
+	wanted := Strategy(strings.ToUpper(name))
+	if s, ok := aliases[string(wanted)]; ok {
+		wanted = s
+	}
+	for _, d := range table {
+		if d.name != wanted {
+			continue
+		}
+		if named && (d.label == "" || !isLabel(label)) {
+			return p, false
+		}
+		p.definition, p.by = d, d.label
+		if named {
+			p.by = label
+		}
+		return p, true
+	}
+	return p, false
+}
+
+// name is the one spelling.
+func (p plan) name() Strategy {
+	name := p.definition.name
+	if p.by != p.label {
+		name += Strategy(":" + p.by)
+	}
+	if p.idle {
+		name = idleFirst + name
+	}
+	return name
+}
+
+// isLabel says whether a text is the key of a label: a selector that asks for just that.
+func isLabel(key string) bool {
+	s, err := task.ParseSelector(key)
+	return err == nil && key != "" && s.String() == key && !strings.ContainsAny(key, "!=<>(), ")
+}
