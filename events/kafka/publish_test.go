@@ -9,6 +9,7 @@ import (
 	"net"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -337,16 +338,30 @@ func TestIdleConnectionThatTheBrokerClosed(t *testing.T) {
 	}
 }
 
-func TestSinglePublishIsOneRequestAtOnce(t *testing.T) {
+// TestC35_NoEventWaitsForABatch: each call is a request of its own, whether or not others come at the same time. There is nothing that gathers
+// records, and so nothing that waits for more of them. (That nothing before and behind waits for a timer, TestS12 shows in fake time.)
+func TestC35_NoEventWaitsForABatch(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t)
 	client := connect(t, cluster)
-	batches := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
-	for i := range 100 {
+	requests := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
+	for i := range 50 {
 		publish(t, client, fmt.Sprint(i))
-		if n := batches.Hits(); n != i+1 { // Publish has returned: a batch that waits for more would not have
+		if n := requests.Hits(); n != i+1 {
 			t.Fatalf("%d requests after %d calls", n, i+1)
 		}
+	}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if err := client.Publish(t.Context(), topic, 0, values(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := requests.Hits(); n != 100 {
+		t.Errorf("%d requests after 50 calls at the same time, want one for each", n-50)
 	}
 }
 
