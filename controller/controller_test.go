@@ -322,7 +322,7 @@ func TestSettingsReachTheLeaderFromAnyController(t *testing.T) {
 		stop := s.controller()
 		n1, n2 := s.node("n1", func(c *node.Config) { c.Capacity = 1 }), s.node("n2", func(c *node.Config) { c.Capacity = 100 })
 		s.joined(2)
-		if err := s.store.SaveDispatcher(t.Context(), store.Dispatcher{Strategy: "ROUND_ROBIN"}); err != nil {
+		if ok, err := s.store.SwapDispatcher(t.Context(), store.Dispatcher{Strategy: "ROUND_ROBIN"}); err != nil || !ok {
 			t.Fatal(err)
 		}
 		pass(2 * time.Second)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -65,8 +66,8 @@ func (c *Controller) setAside(node string) *client.SetAside {
 // SetStrategy stores the strategy. The leader follows, at once if it is this process.
 func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
 	c := (*Controller)(s)
-	d := store.Dispatcher{Strategy: strategy}
-	if err := c.deps.Store.SaveDispatcher(ctx, d); err != nil {
+	d, err := c.change(ctx, func(d *store.Dispatcher) { d.Strategy = strategy })
+	if err != nil {
 		return fmt.Errorf("store the strategy: %w", err)
 	}
 	if l := c.leading(); l != nil {
@@ -79,6 +80,31 @@ func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
 func (s *steering) SetDraining(ctx context.Context, node string, draining bool) error {
 	c := (*Controller)(s)
 	if err := c.deps.Store.SetDraining(ctx, node, draining); err != nil {
+// changeTries is how often a change of the settings is tried while others change them, too.
+const changeTries = 10
+
+var errContended = errors.New("others change the settings all the time: try again")
+
+// change changes the dispatcher's settings, and gives what they are then.
+func (c *Controller) change(ctx context.Context, set func(*store.Dispatcher)) (store.Dispatcher, error) {
+	for range changeTries {
+		d, err := c.deps.Store.Dispatcher(ctx)
+		if err != nil {
+			return d, fmt.Errorf("read the settings: %w", err)
+		}
+		set(&d)
+		ok, err := c.deps.Store.SwapDispatcher(ctx, d)
+		if err != nil {
+			return d, fmt.Errorf("write the settings: %w", err)
+		}
+		if ok {
+			d.Version++
+			return d, nil
+		}
+	}
+	return store.Dispatcher{}, errContended
+}
+
 		return fmt.Errorf("store that a node is drained: %w", err)
 	}
 	c.nodes.Signal()

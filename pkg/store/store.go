@@ -174,27 +174,6 @@ type Positions interface {
 	SavePositions(ctx context.Context, topic string, positions map[int]Position) error
 }
 
-// Dispatcher is what can be changed of the dispatcher at run time.
-type Dispatcher struct {
-	Strategy string // empty = as configured
-}
-
-// Settings are what can be changed at run time. They outlive restarts and are the same for all controllers.
-type Settings interface {
-	Dispatcher(ctx context.Context) (Dispatcher, error)
-	SaveDispatcher(ctx context.Context, d Dispatcher) error
-	// Draining gives the ids of the nodes that take no work since a person wants it so, in order.
-	Draining(ctx context.Context) ([]string, error)
-	// SetDraining puts a node's id among them, or takes it out; either may be so already. It gives ErrTooMany beyond MaxDraining.
-	SetDraining(ctx context.Context, node string, draining bool) error
-}
-
-// MaxDraining is how many nodes may be drained by people at once.
-const MaxDraining = 1000
-
-// ErrTooMany says that there is no room for more of a kind of which only so many may be.
-var ErrTooMany = errors.New("too many")
-
 // OpTimeout is how long one call may take, if its context does not end earlier.
 const OpTimeout = 5 * time.Second
 

@@ -267,9 +267,10 @@ func (s *seamStore) Dispatcher(ctx context.Context) (d store.Dispatcher, err err
 	return d, err
 }
 
-// SaveDispatcher implements [store.Settings].
-func (s *seamStore) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
-	return s.write(ctx, "save settings", func(bool) error { return s.mem.SaveDispatcher(background, d) })
+// SwapDispatcher implements [store.Settings].
+func (s *seamStore) SwapDispatcher(ctx context.Context, d store.Dispatcher) (ok bool, err error) {
+	err = s.write(ctx, "save settings", func(bool) error { ok, err = s.mem.SwapDispatcher(background, d); return err })
+	return ok && err == nil, err
 }
 
 // Ping implements [store.Store].

@@ -222,18 +222,25 @@ func (s *Store) Dispatcher(ctx context.Context) (store.Dispatcher, error) {
 	}
 	s.rest.Lock()
 	defer s.rest.Unlock()
-	return s.dispatcher, nil
+	return s.dispatcher.Clone(), nil
 }
 
-// SaveDispatcher implements store.Settings.
-func (s *Store) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
+// SwapDispatcher implements store.Settings.
+func (s *Store) SwapDispatcher(ctx context.Context, next store.Dispatcher) (bool, error) {
 	if err := alive(ctx); err != nil {
-		return err
+		return false, err
+	}
+	stored, err := next.Next()
+	if err != nil {
+		return false, fmt.Errorf("settings: %w", err)
 	}
 	s.rest.Lock()
 	defer s.rest.Unlock()
-	s.dispatcher = d
-	return nil
+	if s.dispatcher.Version != next.Version {
+		return false, nil
+	}
+	s.dispatcher = stored
+	return true, nil
 }
 
 // Draining implements store.Settings.

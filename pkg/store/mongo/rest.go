@@ -121,31 +121,6 @@ func (s *Store) SavePositions(ctx context.Context, topic string, positions map[i
 	return s.upsert(ctx, "save positions", s.positions, topic, set)
 }
 
-// dispatcherID is the _id of the dispatcher's settings.
-const dispatcherID = "dispatcher"
-
-// Dispatcher implements store.Settings.
-func (s *Store) Dispatcher(ctx context.Context) (store.Dispatcher, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	doc, err := one(ctx, "read settings", s.settings, dispatcherID)
-	if err != nil || doc == nil {
-		return store.Dispatcher{}, err
-	}
-	var d store.Dispatcher
-	if err := bson.Unmarshal(doc, &d); err != nil {
-		return store.Dispatcher{}, refuse("read settings", s.settings, fmt.Errorf("%w: remove the document %s, the configured values count then", err, dispatcherID))
-	}
-	return d, nil
-}
-
-// SaveDispatcher implements store.Settings.
-func (s *Store) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	return s.upsert(ctx, "save settings", s.settings, dispatcherID, bson.D{{Key: "strategy", Value: d.Strategy}})
-}
-
 // upsert sets fields of a document, which is made if it is not there. Two that make it at once collide once.
 func (s *Store) upsert(ctx context.Context, op string, c *mongo.Collection, id string, set bson.D) error {
 	var err error

@@ -24,9 +24,10 @@ func TestKeptOverARestart(t *testing.T) {
 	lead := store.Leader{Holder: "c1", Address: "h:1", Mode: "DISPATCHER", Term: 4, Counter: 9}
 	swapped, err := s.SwapLeader(t.Context(), store.Leader{}, lead)
 	positions := map[int]store.Position{3: {Offset: 7, Check: 1 << 63}}
-	err = errors.Join(err, s.SavePositions(t.Context(), "t", positions), s.SaveDispatcher(t.Context(), store.Dispatcher{Strategy: "RANDOM"}))
-	if err != nil || !swapped {
-		t.Fatal(swapped, err)
+	set, settingsErr := s.SwapDispatcher(t.Context(), store.Dispatcher{Strategy: "RANDOM"})
+	err = errors.Join(err, s.SavePositions(t.Context(), "t", positions), settingsErr)
+	if err != nil || !swapped || !set {
+		t.Fatal(swapped, set, err)
 	}
 	closeTest(t, s)
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); err != nil || len(left) != 2 {

@@ -3,9 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/skalds-go/skalds/pkg/store"
 )
@@ -18,12 +15,6 @@ const (
 
 	readPositions = "SELECT partition, at, seal FROM positions WHERE topic = ?"
 	savePosition  = "INSERT INTO positions (topic, partition, at, seal) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at, seal = excluded.seal"
-
-	readSetting = "SELECT value FROM settings WHERE name = ?"
-	saveSetting = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
-
-	// dispatcherSetting is the name of what can be changed of the dispatcher.
-	dispatcherSetting = "dispatcher"
 )
 
 // Leader implements store.Leases.
@@ -77,31 +68,5 @@ func (s *Store) SavePositions(ctx context.Context, topic string, positions map[i
 			}
 		}
 		return nil
-	}})
-}
-
-// Dispatcher implements store.Settings.
-func (s *Store) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) {
-	err = s.read(ctx, "read settings", func(c *conn) error {
-		return c.query(readSetting, func(row []driver.Value) error {
-			value, _ := row[0].(string)
-			if err := json.Unmarshal([]byte(value), &d); err != nil { //nolint:musttag // its names in Go are those in the file
-				return fmt.Errorf("the setting %s is %q: %w", dispatcherSetting, value, err)
-			}
-			return nil
-		}, dispatcherSetting)
-	})
-	return d, err
-}
-
-// SaveDispatcher implements store.Settings.
-func (s *Store) SaveDispatcher(ctx context.Context, d store.Dispatcher) error {
-	value, err := json.Marshal(d) //nolint:musttag // as in Dispatcher
-	if err != nil {
-		return errors.Join(errors.New("sqlite: write settings"), err)
-	}
-	return s.commit(ctx, "write settings", s.urgent, &call{rows: 1, do: func(t *tx) error {
-		_, err := t.exec(saveSetting, dispatcherSetting, string(value))
-		return err
 	}})
 }

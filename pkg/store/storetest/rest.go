@@ -106,25 +106,6 @@ var restCases = map[string]func(*testing.T, store.Store){
 		got[0] = store.Position{Offset: 99}
 		positions(t, s, "$c", map[int]store.Position{0: {Offset: 7}})
 	},
-	"settings/the dispatcher's": func(t *testing.T, s store.Store) {
-		for _, want := range []store.Dispatcher{{}, {Strategy: "RANDOM"}, {Strategy: "ROUND_ROBIN"}, {}} {
-			if want != (store.Dispatcher{}) {
-				if err := s.SaveDispatcher(t.Context(), want); err != nil {
-					t.Fatal(err)
-				}
-			} else if err := s.SaveDispatcher(t.Context(), store.Dispatcher{}); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := s.Dispatcher(t.Context()); err != nil || got != want {
-				t.Errorf("%+v, error %v; want %+v", got, err, want)
-			}
-		}
-	},
-	"settings/none at first": func(t *testing.T, s store.Store) {
-		if got, err := s.Dispatcher(t.Context()); err != nil || got != (store.Dispatcher{}) {
-			t.Errorf("%+v, error %v", got, err)
-		}
-	},
 	"settings/the nodes that are drained": func(t *testing.T, s store.Store) {
 		drain := func(node string, draining bool) {
 			t.Helper()
@@ -148,9 +129,7 @@ var restCases = map[string]func(*testing.T, store.Store){
 		drain("b", false)
 		drain("b", false)
 		drained("a.$x:", "ö")
-		if err := s.SaveDispatcher(t.Context(), store.Dispatcher{Strategy: "RANDOM"}); err != nil {
-			t.Fatal(err)
-		}
+		change(t, s, store.Dispatcher{Strategy: "RANDOM"}, true)
 		drained("a.$x:", "ö")
 	},
 	"settings/so many nodes are drained and no more": func(t *testing.T, s store.Store) {
@@ -189,7 +168,7 @@ var restCases = map[string]func(*testing.T, store.Store){
 			"dispatcher": func() error { _, err := s.Dispatcher(ended); return err },
 			"draining":   func() error { _, err := s.Draining(ended); return err },
 			"drain":      func() error { return s.SetDraining(ended, "n", true) },
-			"settings":   func() error { return s.SaveDispatcher(ended, store.Dispatcher{Strategy: "X"}) },
+			"settings":   func() error { _, err := s.SwapDispatcher(ended, store.Dispatcher{Strategy: "X"}); return err },
 		}
 		for name, call := range calls {
 			if err := call(); err == nil {
