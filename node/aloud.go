@@ -30,10 +30,9 @@ func (s *session) beatAloud() {
 		s.aloud = append(s.aloud[:0], s.aloud[1:]...)
 	}
 	s.aloud = append(s.aloud, sending{n.Counter, sent})
-	term := s.term
 	s.mu.Unlock()
 	values, err := events.EncodeStatus(events.Status{
-		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Beat: beatOf(&n, term),
+		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Beat: beatOf(&n),
 	}, s.cfg.EventMaxBytes)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(s.base, min(s.beatTimeout(), s.trustLeft()))
@@ -61,11 +60,12 @@ func (s *session) heardLocked(beats []events.Beaten) {
 	}
 }
 
-func beatOf(n *registry.Node, term int64) *events.Beat {
+func beatOf(n *registry.Node) *events.Beat {
 	return &events.Beat{
-		Counter: n.Counter, Term: term, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
+		Counter: n.Counter, Term: n.Term, Turn: n.Turn, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
 		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
 		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version, CPU: n.CPU, Memory: n.Memory,
-		StartedAt: n.StartedAt,
+		StartedAt: n.StartedAt, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,
+		SlotsRunning: n.SlotsRunning, SlotsQueued: n.SlotsQueued, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal,
 	}
 }

@@ -19,10 +19,12 @@ type limits struct {
 	gone      int           // claims that were settled, remembered so that a late copy does not start them again
 	resend    time.Duration // how long a final report may stay unsettled until it is sent again; doubles with each time
 	progress  time.Duration // how far apart the progress reports of one claim are at least
+	patience  time.Duration // how long a queued claim may wait for its class's slots, or keep free slots for itself, until it is given back
 }
 
 var defaultLimits = limits{
 	unsettled: 50_000, bytes: 64 << 20, wishes: 10_000, gone: 1 << 16, resend: 2 * time.Second, progress: 250 * time.Millisecond,
+	patience: 30 * time.Second,
 }
 
 // resendSteps is how often the wait before a final report is sent again doubles, and one. (From 2 s it goes up to 64 s.) While no controller
@@ -51,6 +53,9 @@ type claim struct {
 	said    time.Duration // when the last progress was marked for sending
 	saying  bool          // in claims.saying
 
+	blocked   bool          // in claims.blocked
+	blockedAt time.Duration // since when it is there
+
 	abandoned bool // its end is reported, but its handler has not returned
 	steer     *steer
 }
@@ -60,13 +65,13 @@ type claim struct {
 //
 // received = queued + running + finished holds at any time.
 type claims struct {
-	capacity, prefetch int
-	limits             limits
+	room   room
+	limits limits
 
 	byID     map[string]*claim // by claim id
-	queue    []*claim
-	running  int
-	lost     int // slots of runs that were abandoned: their handlers have not returned
+	queue    []*claim          // by age
+	blocked  []*claim          // the first of each line in the queue that waits for slots, by blockedAt
+	running  int               // claims; an abandoned one is ended, and its slots are taken until its handler returns
 	received int64
 	finished int64
 	passed   int64 // claims passed over because the table was full
@@ -90,9 +95,9 @@ type sentMark struct {
 	at    time.Duration
 }
 
-func newClaims(capacity, prefetch int, l limits) *claims {
+func newClaims(r room, l limits) *claims {
 	return &claims{
-		capacity: capacity, prefetch: prefetch, limits: l, byID: map[string]*claim{},
+		room: r, limits: l, byID: map[string]*claim{},
 		wishes: newRecent[string](l.wishes), holds: newRecent[string](l.wishes), gone: newRecent[uint64](l.gone), seed: maphash.MakeSeed(),
 	}
 }
@@ -114,6 +119,7 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 	cl := &claim{task: t, report: task.Report{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, Version: t.AttachmentsVersion}}
 	c.byID[t.ClaimID] = cl
 	c.received++
+	refused := c.room.refuses(t.ClassName, t.Width())
 	unsettled := len(c.byID) - c.running - len(c.queue) - 1
 	switch {
 	case c.wishes.take(t.ClaimID):
@@ -122,24 +128,24 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 		c.finish(cl, task.ReportReleased, nil, "", now)
 	case !known:
 		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("no handler for class %q", t.ClassName), now)
-	case c.running+c.lost+len(c.queue) >= c.capacity+c.prefetch:
-		c.finish(cl, task.ReportRejected, nil,
-			fmt.Sprintf("no room: %d running and %d queued, capacity %d and prefetch %d", c.running, len(c.queue), c.capacity, c.prefetch), now)
+	case refused != "":
+		c.finish(cl, task.ReportRejected, nil, refused, now)
 	case unsettled >= c.limits.unsettled || c.bytes >= c.limits.bytes:
 		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("%d ended tasks with %d bytes are not settled yet", unsettled, c.bytes), now)
 	default:
 		c.queue = append(c.queue, cl)
+		c.room.enqueue(cl)
 	}
 }
 
-// next takes the oldest queued claim, if there is room to run it. It counts as started from then on.
-func (c *claims) next(now int64) (*claim, json.RawMessage, bool) {
-	if c.running+c.lost >= c.capacity || len(c.queue) == 0 {
+// next takes a queued claim, the one that choose finds. It counts as started from then on.
+func (c *claims) next(now int64, boot time.Duration) (*claim, json.RawMessage, bool) {
+	i := c.choose(boot)
+	if i < 0 {
 		return nil, nil, false
 	}
-	cl := c.queue[0]
-	c.queue[0] = nil
-	c.queue = c.queue[1:]
+	cl := c.remove(i)
+	c.room.take(cl)
 	in := cl.task.Attachments
 	cl.task.Attachments = nil
 	cl.state = running
@@ -153,12 +159,13 @@ func (c *claims) next(now int64) (*claim, json.RawMessage, bool) {
 func (c *claims) end(cl *claim, o outcome, now int64) {
 	if cl.abandoned {
 		cl.abandoned = false
-		c.lost--
+		c.room.giveBack(cl)
 	}
 	if cl.state != running {
 		return
 	}
 	c.running--
+	c.room.giveBack(cl)
 	cl.report.Permanent, cl.report.RetryAt = o.permanent, o.retryAt
 	c.finish(cl, o.kind, o.result, o.text, now)
 }
@@ -170,7 +177,6 @@ func (c *claims) abandon(cl *claim, o outcome, now int64) {
 		return
 	}
 	cl.abandoned = true
-	c.lost++
 	c.running--
 	cl.report.Permanent = o.permanent
 	c.finish(cl, o.kind, nil, o.text, now)
@@ -208,22 +214,12 @@ func (c *claims) cancel(claimID string, now int64) *claim {
 	return nil
 }
 
-func (c *claims) unqueue(cl *claim) {
-	for i, q := range c.queue {
-		if q == cl {
-			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
-			return
-		}
-	}
-}
-
 // drain releases what is queued and whatever arrives from now on.
 func (c *claims) drain(now int64) {
 	c.draining = true
-	for _, cl := range c.queue {
-		c.finish(cl, task.ReportReleased, nil, "", now)
+	for len(c.queue) > 0 {
+		c.finish(c.remove(0), task.ReportReleased, nil, "", now)
 	}
-	c.queue = nil
 }
 
 // settle forgets claims whose end the leader has confirmed. One whose final report was never sent stays: the confirmation was for
@@ -281,8 +277,9 @@ func (c *claims) mark(cl *claim) {
 	}
 }
 
-// tick marks what is due by now: progress that waited, and final reports that have not been settled in time.
-func (c *claims) tick(boot time.Duration) {
+// tick does what is due by now: it marks progress that waited and final reports that have not been settled in time, and gives claims back
+// that wait too long. It says whether others may start for that.
+func (c *claims) tick(now int64, boot time.Duration) (gaveBack bool) {
 	if len(c.saying) > 0 && boot >= c.sayAt {
 		for _, cl := range c.saying {
 			cl.saying = false
@@ -303,6 +300,7 @@ func (c *claims) tick(boot time.Duration) {
 		}
 		c.waiting[step] = list
 	}
+	return c.impatient(now, boot)
 }
 
 // due is when tick has something to do next.
@@ -311,6 +309,11 @@ func (c *claims) due() (time.Duration, bool) {
 	ok := false
 	if len(c.saying) > 0 {
 		at, ok = c.sayAt, true
+	}
+	if len(c.blocked) > 0 {
+		if give := c.blocked[0].blockedAt + c.limits.patience; !ok || give < at {
+			at, ok = give, true
+		}
 	}
 	for step, list := range c.waiting {
 		if len(list) > 0 && (!ok || list[0].at+c.limits.resend<<step < at) {

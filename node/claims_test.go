@@ -24,6 +24,7 @@ type machine struct {
 	*claims
 	boot     time.Duration
 	sent     int // claim ids that were received are c0..c(sent-1)
+	tasks    []events.AssignedTask
 	started  map[string]bool
 	final    map[string]task.Kind // what the bus has as the end of a claim
 	settled  map[string]bool
@@ -39,7 +40,7 @@ func (m *machine) some(t *rapid.T) string {
 
 func (m *machine) start(t *rapid.T) {
 	for {
-		cl, in, ok := m.next(1)
+		cl, in, ok := m.next(1, m.boot)
 		if !ok {
 			return
 		}
@@ -82,13 +83,16 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"receive": func(t *rapid.T) {
 			known := rapid.IntRange(0, 9).Draw(t, "known") > 0
-			m.receive(assigned(m.sent), known, 1)
+			a := assigned(m.sent)
+			a.ClassName, a.Slots = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "class"), rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(t, "slots")
+			m.tasks = append(m.tasks, a)
+			m.receive(a, known, 1)
 			m.sent++
 			m.start(t)
 		},
 		"copy": func(t *rapid.T) {
 			if m.sent > 0 {
-				m.receive(assigned(rapid.IntRange(0, m.sent-1).Draw(t, "claim")), true, 1)
+				m.receive(m.tasks[rapid.IntRange(0, m.sent-1).Draw(t, "claim")], true, 1)
 				m.start(t)
 			}
 		},
@@ -212,7 +216,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		},
 		"tick": func(t *rapid.T) {
 			m.boot += time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond
-			m.tick(m.boot)
+			m.tick(1, m.boot)
+			m.start(t)
 			if at, ok := m.due(); ok && at <= m.boot {
 				t.Fatalf("due at %v, at %v", at, m.boot)
 			}
@@ -228,12 +233,18 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 
 func (m *machine) invariants(t *rapid.T) {
 	runs, queues, bytes := 0, 0, 0
+	used, waiting := newRoom(0, 0, nil), newRoom(0, 0, nil)
+	for _, cl := range m.stuck {
+		used.take(cl)
+	}
 	for _, cl := range m.byID {
 		switch cl.state {
 		case running:
 			runs++
+			used.take(cl)
 		case queued:
 			queues++
+			waiting.take(cl)
 			if cl.report.Kind != "" || !slices.Contains(m.queue, cl) {
 				t.Fatalf("queued claim %+v", cl)
 			}
@@ -243,12 +254,16 @@ func (m *machine) invariants(t *rapid.T) {
 		}
 	}
 	switch {
-	case runs != m.running || m.lost != len(m.stuck) || runs+m.lost > m.capacity:
-		t.Fatalf("%d run, %d counted, %d of %d lost, capacity %d", runs, m.running, m.lost, len(m.stuck), m.capacity)
-	case queues != len(m.queue) || runs+queues+m.lost > m.capacity+m.prefetch:
-		t.Fatalf("%d are queued, %d in the queue, %d run, room for %d", queues, len(m.queue), runs, m.capacity+m.prefetch)
-	case queues > 0 && runs+m.lost < m.capacity:
-		t.Fatalf("%d wait while %d of %d run", queues, runs, m.capacity)
+	case runs != m.running || queues != len(m.queue):
+		t.Fatalf("%d run, %d counted; %d are queued, %d in the queue", runs, m.running, queues, len(m.queue))
+	case used.used != m.room.used || !maps.Equal(used.usedBy, m.room.usedBy) || waiting.used != m.room.queued || !maps.Equal(waiting.usedBy, m.room.queuedBy):
+		t.Fatalf("%+v run and %+v wait, counted are %+v", used, waiting, m.room)
+	case used.used > m.room.capacity || used.usedBy["a"] > m.room.of("a") || used.usedBy["b"] > m.room.of("b"):
+		t.Fatalf("more runs than may: %+v", m.room)
+	case used.used+waiting.used > m.room.capacity+m.room.prefetch:
+		t.Fatalf("more is taken in than may be: %+v", m.room)
+	case queues > 0 && m.room.free() > 0 && len(m.blocked) == 0:
+		t.Fatalf("%d wait and nothing keeps them from it: %+v", queues, m.room)
 	case m.received != int64(runs+queues)+m.finished:
 		t.Fatalf("received %d, running %d, queued %d, finished %d", m.received, runs, queues, m.finished)
 	case bytes != m.bytes:
@@ -281,8 +296,9 @@ func TestClaims(t *testing.T) {
 		l.unsettled = rapid.IntRange(3, 20).Draw(t, "unsettled")
 		l.bytes = rapid.IntRange(30, 300).Draw(t, "bytes")
 		m := &machine{
-			claims: newClaims(rapid.IntRange(1, 4).Draw(t, "capacity"), rapid.IntRange(0, 4).Draw(t, "prefetch"), l),
-			boot:   time.Hour, started: map[string]bool{}, final: map[string]task.Kind{}, settled: map[string]bool{},
+			claims: newClaims(newRoom(rapid.IntRange(1, 5).Draw(t, "capacity"), rapid.IntRange(0, 5).Draw(t, "prefetch"),
+				map[string]int{"a": 2, "b": 1}), l),
+			boot: time.Hour, started: map[string]bool{}, final: map[string]task.Kind{}, settled: map[string]bool{},
 			wished: map[string]bool{}, onHold: map[string]bool{},
 		}
 		t.Repeat(m.actions())
@@ -300,6 +316,9 @@ func TestClaims(t *testing.T) {
 		for list := m.runningClaims(); len(list) > 0; list = m.runningClaims() {
 			m.end(list[0], outcome{kind: task.ReportFinished}, 3)
 			m.start(t)
+		}
+		if len(m.queue)+len(m.blocked)+m.room.used+m.room.queued+len(m.room.taken()) != 0 {
+			t.Fatalf("all has ended, and there wait %d, %d of them first, and taken is %+v", len(m.queue), len(m.blocked), m.room)
 		}
 		for len(m.dirty) > 0 {
 			batch := m.take(3, 1000)
@@ -321,14 +340,14 @@ func TestClaimsAreBounded(t *testing.T) {
 	end := func(c *claims, n int, result string) {
 		for i := range n {
 			c.receive(assigned(i), true, 1)
-			if cl, _, ok := c.next(1); ok {
+			if cl, _, ok := c.next(1, time.Hour); ok {
 				c.end(cl, outcome{kind: task.ReportFinished, result: json.RawMessage(result)}, 1)
 			}
 		}
 	}
 	t.Run("unsettled", func(t *testing.T) {
 		t.Parallel()
-		c := newClaims(1, 0, l)
+		c := newClaims(newRoom(1, 0, nil), l)
 		end(c, 100, "1")
 		if len(c.byID) != 10 || c.passed != 90 {
 			t.Errorf("%d claims are held, %d were passed over", len(c.byID), c.passed)
@@ -339,7 +358,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		c.take(100, 1000)
 		c.settle([]string{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"})
 		c.receive(assigned(50), true, 1)
-		if _, _, ok := c.next(1); !ok {
+		if _, _, ok := c.next(1, time.Hour); !ok {
 			t.Error("after they were settled there is no room")
 		}
 	})
@@ -347,7 +366,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		t.Parallel()
 		l := l
 		l.unsettled, l.bytes = 1000, 250
-		c := newClaims(1, 0, l)
+		c := newClaims(newRoom(1, 0, nil), l)
 		end(c, 5, strings.Repeat("1", 100))
 		if r := c.byID["c2"].report; r.Kind != task.ReportFinished {
 			t.Errorf("claim 2: %+v", r)
@@ -358,7 +377,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	})
 	t.Run("wishes", func(t *testing.T) {
 		t.Parallel()
-		c := newClaims(10, 0, l)
+		c := newClaims(newRoom(10, 0, nil), l)
 		for i := range 5 {
 			c.cancel(fmt.Sprint("c", i), 1)
 		}
@@ -375,7 +394,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		t.Parallel()
 		l := l
 		l.unsettled = 100
-		c := newClaims(1, 0, l)
+		c := newClaims(newRoom(1, 0, nil), l)
 		end(c, 6, "1")
 		c.take(100, 1000)
 		c.settle([]string{"c0", "c1", "c2", "c3", "c4", "c5"})
@@ -410,7 +429,7 @@ func TestRecent(t *testing.T) {
 }
 
 func BenchmarkClaims(b *testing.B) {
-	c := newClaims(16, 16, defaultLimits)
+	c := newClaims(newRoom(16, 16, nil), defaultLimits)
 	list := make([]events.AssignedTask, 1000)
 	for i := range list {
 		list[i] = assigned(i)
@@ -422,10 +441,10 @@ func BenchmarkClaims(b *testing.B) {
 		n++
 		t.ClaimID = fmt.Sprint(n)
 		c.receive(t, true, 1)
-		cl, _, _ := c.next(1)
+		cl, _, _ := c.next(1, time.Hour)
 		c.end(cl, outcome{kind: task.ReportFinished}, 2)
 		c.acked(c.take(10, 1000), time.Duration(n))
 		c.settle([]string{t.ClaimID})
-		c.tick(time.Duration(n))
+		c.tick(1, time.Duration(n))
 	}
 }

@@ -59,6 +59,19 @@ func WithLogger(l *slog.Logger) Option {
 	return func(n *Node) { n.log = l }
 }
 
+// WithClassCapacity has the tasks of a class take so many of the node's slots at the most, whatever NODE_CAPACITY_BY_CLASS says of it.
+func WithClassCapacity(class string, slots int) Option {
+	return func(n *Node) {
+		all := config.ClassCapacities{class: slots}
+		for other, slots := range n.cfg.CapacityByClass {
+			if other != class {
+				all[other] = slots
+			}
+		}
+		n.cfg.CapacityByClass = all
+	}
+}
+
 func defaultLogger(c *Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level.Slog()}))
 }

@@ -51,13 +51,15 @@ func (s *session) addressed(recipient, incarnation string) bool {
 	return recipient == "" || (recipient == s.node.ID && incarnation == s.node.Incarnation)
 }
 
-// current says whether an event of this term counts, and remembers the highest term.
-func (s *session) current(term int64) bool {
-	if term < s.term {
-		return false
+// currentLocked says whether an event of this term counts. The first of a higher term has a heartbeat sent at once, so that its leader need not
+// wait for what it reads there; but not more than one in an interval.
+func (s *session) currentLocked(term int64) bool {
+	counts, higher := s.terms.see(term)
+	if now := s.clock.Boot(); higher && (s.hastened == 0 || now-s.hastened >= s.cfg.HeartbeatInterval) {
+		s.hastened = now
+		signal(s.beatNow)
 	}
-	s.term = term
-	return true
+	return counts
 }
 
 // assignRound takes in the records of task.assign.
@@ -83,8 +85,11 @@ func (s *session) assignRound(records []kafka.Record) {
 func (s *session) take(a *events.Assign) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.openLocked() || !s.current(a.Term) {
+	if !s.openLocked() || !s.currentLocked(a.Term) {
 		return
+	}
+	if a.Recipient != "" {
+		s.terms.tell(a.Turn)
 	}
 	s.heardLocked(a.Beats)
 	s.claims.settle(a.Settled)
@@ -123,7 +128,7 @@ func (s *session) controlRound(records []kafka.Record) {
 func (s *session) obey(c *events.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.openLocked() || !s.current(c.Term) {
+	if !s.openLocked() || !s.currentLocked(c.Term) {
 		return
 	}
 	if c.Fence {
@@ -148,6 +153,7 @@ func (s *session) obey(c *events.Control) {
 			s.claims.update(cmd.ClaimID, cmd.AttachmentsVersion, cmd.Attachments)
 		}
 	}
+	s.startLocked(now) // one that left the queue may have kept others from starting
 }
 
 // askLocked drains the node as a person asked, or ends that: it goes on with what runs, but for what pauses, and takes nothing new. A node that

@@ -81,7 +81,9 @@ func (s *session) flushRound(ctx context.Context) (more bool, err error) {
 		s.mu.Unlock()
 		return false, nil
 	}
-	s.claims.tick(s.clock.Boot())
+	if now := s.now(); s.claims.tick(now, s.clock.Boot()) {
+		s.startLocked(now)
+	}
 	batch, notice := s.claims.take(flushCount, flushBytes), s.notice
 	s.mu.Unlock()
 	if len(batch) == 0 && notice == "" {

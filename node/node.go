@@ -35,13 +35,13 @@ type Node struct {
 
 // New makes a node. It connects to nothing. The error names every problem of the configuration, also those that [ConfigFromEnv] met.
 func New(cfg Config, opts ...Option) (*Node, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
 	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, handlers: map[string]Handler{}, hurried: make(chan struct{})}
 	n.hurry = sync.OnceFunc(func() { close(n.hurried) })
 	for _, opt := range opts {
 		opt(n)
+	}
+	if err := n.cfg.check(); err != nil {
+		return nil, err
 	}
 	if n.log == nil {
 		n.log = defaultLogger(&cfg)
@@ -66,7 +66,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	template := n.template(handlers)
-	if err := registry.Check(&template); err != nil {
+	if err := n.checkTemplate(&template); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	b, reg, closeAll, err := n.connect()
@@ -120,6 +120,23 @@ func (n *Node) template(handlers map[string]Handler) registry.Node {
 	return registry.Node{
 		ID: n.cfg.ID, Incarnation: newIncarnation(), Mode: string(n.cfg.Mode), State: registry.Online,
 		Classes: slices.Sorted(maps.Keys(handlers)), Labels: n.cfg.Labels, Capacity: n.cfg.Capacity, Prefetch: n.cfg.Prefetch,
-		Protocol: protocol, Address: host, Version: version,
+		CapacityByClass: n.cfg.CapacityByClass,
+		Protocol:        protocol, Address: host, Version: version,
 	}
+}
+
+// checkTemplate says what no controller would believe, and warns of what is probably a slip.
+func (n *Node) checkTemplate(t *registry.Node) error {
+	if err := registry.Check(t); err != nil {
+		return err //nolint:wrapcheck // the caller does
+	}
+	if why := registry.Nonsense(t, n.clock.Now().UnixMilli()); why != "" {
+		return fmt.Errorf("no controller would give work to node %s: %s", t.ID, why)
+	}
+	for class := range t.CapacityByClass {
+		if !slices.Contains(t.Classes, class) {
+			n.log.Warn("NODE_CAPACITY_BY_CLASS names a class that has no handler here", "class", class, "classes", t.Classes)
+		}
+	}
+	return nil
 }

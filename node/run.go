@@ -30,11 +30,11 @@ func (s *session) nextLocked(now int64) *run {
 	if !s.checkLocked() {
 		return nil
 	}
-	c, in, ok := s.claims.next(now)
+	c, in, ok := s.claims.next(now, s.clock.Boot())
 	if !ok {
 		return nil
 	}
-	t := &Task{ID: c.task.ID, ClassName: c.task.ClassName, Attempt: c.task.Attempt, Priority: c.task.Priority, session: s, claim: c}
+	t := &Task{ID: c.task.ID, ClassName: c.task.ClassName, Attempt: c.task.Attempt, Priority: c.task.Priority, Slots: c.task.Width(), session: s, claim: c}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, taskKey{}, t))
 	r := &run{claim: c, handler: s.handlers[c.task.ClassName], in: in, ctx: ctx, cancel: cancel}
 	if ms := c.task.TimeoutMs; ms > 0 {
@@ -183,6 +183,9 @@ func (s *session) returned(r *run, out json.RawMessage, err error) *run {
 	now := s.now()
 	s.claims.end(r.claim, e, now)
 	next := s.nextLocked(now)
+	if next != nil {
+		s.startLocked(now) // it may have made room for more than one
+	}
 	s.mu.Unlock()
 	signal(s.wake)
 	return next

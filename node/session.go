@@ -73,7 +73,8 @@ type session struct {
 	stopping    bool // it drains for good
 	claims      *claims
 	runs        map[*claim]*run
-	term        int64            // the highest seen
+	terms       terms
+	hastened    time.Duration    // when a heartbeat was last hastened for a new term; 0 = never
 	aloud       []sending        // the last heartbeats that went over task.status
 	notice      events.Notice    // not sent yet
 	quarantined map[string]int64 // by topic: the highest offset that was put into quarantine
@@ -87,7 +88,7 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 		spawn: func(work func()) { go work() },
 		node:  template, hurried: n.hurried,
 		lost: make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
-		claims: newClaims(n.cfg.Capacity, n.cfg.Prefetch, n.limits), runs: map[*claim]*run{}, quarantined: map[string]int64{},
+		claims: newClaims(newRoom(n.cfg.Capacity, n.cfg.Prefetch, n.cfg.CapacityByClass), n.limits), runs: map[*claim]*run{}, quarantined: map[string]int64{},
 	}
 }
 

@@ -34,6 +34,7 @@ type Task struct {
 	ClassName string
 	Attempt   int64 // 1 at the first run; carry it in side effects, so that those of an older run can be told apart
 	Priority  int   // 0..10, 10 first
+	Slots     int   // of the node's capacity that it takes, at least 1; 0 outside of a run
 
 	session *session
 	claim   *claim

@@ -58,7 +58,6 @@ func (s *session) lose(why string) {
 
 func (s *session) loseLocked(why string) {
 	s.phase = over
-	s.claims.queue = nil
 	for _, r := range s.runs {
 		r.cancel(ErrLeaseLost)
 	}
@@ -238,14 +237,16 @@ func (s *session) beat(ctx context.Context, timeout time.Duration) error {
 
 // heartbeat makes the next heartbeat.
 func (s *session) heartbeat() registry.Node {
-	cpu, memory := s.usage.measure(s.clock.Boot())
+	r := s.usage.read(s.clock.Boot())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node.Counter++
 	n := s.node
-	n.CPU, n.Memory, n.Term = cpu, memory, s.term
+	n.CPU, n.Memory, n.CPUs, n.MemoryTotal = r.cpu, r.memory, r.cpus, r.memoryTotal
+	n.Term, n.Turn = s.terms.term, s.terms.before
 	c := s.claims
 	n.Running, n.Queued, n.Received, n.Finished = c.running, len(c.queue), c.received, c.finished
+	n.SlotsRunning, n.SlotsQueued, n.RunningByClass = c.room.used, c.room.queued, c.room.taken()
 	n.Tasks = c.held()
 	if c.draining {
 		n.State = registry.Draining

@@ -24,7 +24,8 @@ DRAIN_SOFT, then it has DRAIN_HARD to return, and what is left goes to other nod
 third kills.`,
 		Example: `  skalds node                                                  joins 'skalds dev'
   KAFKA_HOST=kafka REDIS_HOST=redis NODE_CAPACITY=4 skalds node
-  NODE_LABELS=zone=a,gpu=true skalds node`,
+  NODE_LABELS=zone=a,gpu=true skalds node
+  NODE_CAPACITY=8 NODE_CAPACITY_BY_CLASS=resize:4 skalds node  runs 8 tasks at once, 4 of class resize`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.LoadNode()

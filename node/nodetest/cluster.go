@@ -51,6 +51,7 @@ type Cluster struct {
 	Clock    Clock
 
 	term   atomic.Int64
+	turn   atomic.Int64
 	claims atomic.Int64
 
 	mu       sync.Mutex
@@ -192,7 +193,7 @@ func (c *Cluster) Task(class string, attachments any) (events.AssignedTask, erro
 
 // Assign publishes claims to the present incarnation of a node, as the leader does.
 func (c *Cluster) Assign(ctx context.Context, nodeID string, tasks ...events.AssignedTask) error {
-	return c.publish(ctx, nodeID, events.Assign{Tasks: tasks})
+	return c.publish(ctx, nodeID, events.Assign{Tasks: tasks, Turn: c.turn.Load()})
 }
 
 // Settle confirms the ends of claims.
@@ -275,6 +276,9 @@ func (c *Cluster) Fence(ctx context.Context, nodeID string) error {
 
 // Term sets the leader's term; it is 1 at first.
 func (c *Cluster) Term(term int64) { c.term.Store(term) }
+
+// Turn sets what the leader's assignments say that ROUND_ROBIN counts for their node; they say nothing at first.
+func (c *Cluster) Turn(turn int64) { c.turn.Store(turn) }
 
 func (c *Cluster) node(ctx context.Context, id string) (registry.Node, error) {
 	n, ok, err := c.Registry.Node(ctx, id)

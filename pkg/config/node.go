@@ -18,10 +18,15 @@ type Node struct {
 	ID string `envconfig:"SKALD_ID" syntax:"id"`
 	// Mode says where the node's tasks come from.
 	Mode NodeMode `envconfig:"SKALD_MODE" default:"node"`
-	// Capacity is how many tasks run at once.
+	// Capacity is how many slots there are for tasks that run; a task takes one,
+	// or as many as it says.
 	Capacity int `envconfig:"NODE_CAPACITY" default:"16" range:"1..100000"`
-	// Prefetch is how many more tasks may wait here; 0 for none.
+	// Prefetch is how many slots more may be promised to tasks that wait here; 0
+	// for none.
 	Prefetch int `envconfig:"NODE_PREFETCH" follows:"NODE_CAPACITY" range:"0..100000"`
+	// CapacityByClass is how many of these slots the tasks of a class take at the
+	// most.
+	CapacityByClass ClassCapacities `envconfig:"NODE_CAPACITY_BY_CLASS"`
 	// Labels are what the label selectors of tasks see.
 	Labels Labels `envconfig:"NODE_LABELS"`
 

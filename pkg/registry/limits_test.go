@@ -28,7 +28,9 @@ func TestCheck(t *testing.T) {
 		{"no incarnation", func(n *registry.Node) { n.Incarnation = "" }, "incarnation"},
 		{"largest", func(n *registry.Node) { n.Address = strings.Repeat("x", registry.MaxNodeBytes-1) }, ""},
 		{"classes too large", func(n *registry.Node) { n.Classes = []string{strings.Repeat("x", registry.MaxNodeBytes)} }, "classes (1)"},
-		{"capacities too large", func(n *registry.Node) { n.CapacityByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1} }, "say"},
+		{"capacities too large", func(n *registry.Node) {
+			n.CapacityByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1}
+		}, "say"},
 		{"running by class does not count", func(n *registry.Node) {
 			n.RunningByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1}
 		}, ""},
