@@ -76,10 +76,6 @@ func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
 	return nil
 }
 
-// SetDraining stores that a node is to be drained, or not any more. The leader follows: at once if it is this process, else with its next round.
-func (s *steering) SetDraining(ctx context.Context, node string, draining bool) error {
-	c := (*Controller)(s)
-	if err := c.deps.Store.SetDraining(ctx, node, draining); err != nil {
 // changeTries is how often a change of the settings is tried while others change them, too.
 const changeTries = 10
 
@@ -105,6 +101,10 @@ func (c *Controller) change(ctx context.Context, set func(*store.Dispatcher)) (s
 	return store.Dispatcher{}, errContended
 }
 
+// SetDraining stores that a node is to be drained, or not any more. The leader follows: at once if it is this process, else with its next round.
+func (s *steering) SetDraining(ctx context.Context, node string, draining bool) error {
+	c := (*Controller)(s)
+	if err := c.deps.Store.SetDraining(ctx, node, draining); err != nil {
 		return fmt.Errorf("store that a node is drained: %w", err)
 	}
 	c.nodes.Signal()
