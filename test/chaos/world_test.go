@@ -22,7 +22,12 @@ import (
 	"github.com/skalds-go/skalds/test/process"
 )
 
-func TestMain(m *testing.M) { os.Exit(process.Run(m)) }
+func TestMain(m *testing.M) {
+	if err := os.Setenv("SKALDS_REDIS_ARGS", "--appendonly no"); err != nil {
+		panic(err)
+	}
+	os.Exit(process.Run(m))
+}
 
 const (
 	nodes       = 3
@@ -59,7 +64,6 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	t.Setenv("SKALDS_REDIS_ARGS", "--appendonly no")
 	w := &world{Cluster: cluster.New(t, "4.4"), root: t, runs: t.TempDir(), gone: map[int]time.Duration{}, cancelled: map[string]bool{}}
 	maps.Copy(w.Env, tuned())
 	w.Env["CHAOS_RUNS"] = w.runs

@@ -104,6 +104,15 @@ func (s *Service) Kill(t testing.TB) {
 	}
 }
 
+// Empty removes what the service has kept, which must be stopped: it starts as a new one, at the same address.
+func (s *Service) Empty(t testing.TB) {
+	t.Helper()
+
+	if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *Service) start() error { return s.run("start", s.dir, "0", s.kind.variant) }
 
 // run calls the service's script. The script bounds its own time.

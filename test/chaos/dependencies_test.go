@@ -1,0 +1,196 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// TestChaosDependencies takes away what everything stands on, in every way: nothing fails or moves for it, the API says what is missing,
+// and everything goes on by itself within goesOn of the return.
+func TestChaosDependencies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, services := range [][]string{{toRedis}, {toKafka}, {toStore}, {toRedis, toStore}} {
+		for _, how := range []what{cut, delay, stall} {
+			w.sub(fmt.Sprintf("%s %s", strings.Join(services, " and "), how), func() {
+				w.outage(fmt.Sprintf("outage-%d-%s", i, how), services, how)
+			})
+		}
+	}
+	w.sub("redis and kafka are gone", w.bothGone)
+	w.sub("kafka comes back empty", w.kafkaEmpty)
+	w.sub("redis and kafka come back empty", w.bothEmpty)
+	w.sub("topics are deleted", w.topicsDeleted)
+}
+
+// goesOn is how soon everything is to go on once what was missing is back. A machine that builds and tests other things meanwhile gets more.
+func goesOn() time.Duration {
+	if chaosDuration() > 0 {
+		return 3 * time.Second
+	}
+	return 10 * time.Second
+}
+
+// wentOn measures from the return of what was missing until new tasks have ended.
+func (w *world) wentOn(prefix string, back time.Time) {
+	w.T.Helper()
+	w.submit(3*nodes, prefix+"-after", quick, 1)
+	w.ended(recoverLimit, prefix+"-after")
+	took := time.Since(back)
+	w.T.Logf("new tasks had ended %s after the return", took.Round(time.Millisecond))
+	if took > goesOn() {
+		w.T.Errorf("new tasks had ended %s after the return, want %s at most", took, goesOn())
+	}
+}
+
+// held has tasks run that go on for long.
+func (w *world) held(prefix string, ms int) {
+	w.T.Helper()
+	w.submitAgain(2*nodes, prefix, slow, ms, 10)
+	w.Eventually(recoverLimit, "all of "+prefix+" run", func(ctx context.Context) (bool, string) {
+		n, err := w.count(ctx, prefix, task.Running)
+		return n == 2*nodes, fmt.Sprint(n, err)
+	})
+}
+
+// unmoved checks that tasks are still in their first attempt.
+func (w *world) unmoved(prefix string) {
+	w.T.Helper()
+	for id, t := range w.stored(prefix) {
+		if t.Attempt != 1 || t.Failures != 0 || t.Crashes != 0 {
+			w.T.Errorf("task %s was moved: it is %s in attempt %d, %+v", id, t.LifecycleStatus, t.Attempt, t.Attempts)
+		}
+	}
+}
+
+// outage has services not answer for a while.
+func (w *world) outage(prefix string, services []string, how what) {
+	lasts := max(rules.LostAfter+time.Second, chaosDuration()/10) // a minute in the long run
+	w.park(prefix + "-parked")
+	w.held(prefix+"-held", int((lasts+2*time.Second)/time.Millisecond))
+	began := time.Now()
+	var faults []*fault
+	for _, s := range services {
+		f := &fault{what: how, target: "*/" + s, delay: 200 * time.Millisecond}
+		faults = append(faults, f)
+		w.breakOne(f)
+	}
+	w.asked(prefix, services, how)
+	w.hold(lasts - time.Since(began))
+	for _, f := range faults {
+		w.mend(f)
+	}
+	w.wentOn(prefix, time.Now())
+	w.cancel(w.T.Context(), prefix+"-parked")
+	w.check(recoverLimit, prefix)
+	w.unmoved(prefix + "-held")
+}
+
+// park stores a task that does not run, for people to do things to.
+func (w *world) park(id string) {
+	w.T.Helper()
+	t := newTask(id, quick, 1)
+	t.NotBefore = time.Now().Add(time.Hour).UnixMilli()
+	ctx, cancel := context.WithTimeout(w.T.Context(), recoverLimit)
+	defer cancel()
+	if err := w.offer(ctx, []client.NewTask{t}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// interrupted checks that tasks ran again, and that this cost them nothing.
+func (w *world) interrupted(prefix string) {
+	w.T.Helper()
+	for id, t := range w.check(recoverLimit, prefix) {
+		if t.Attempt < 2 || t.Failures != 0 || t.Crashes != 0 {
+			w.T.Errorf("task %s is %s in attempt %d with %d failures and %d crashes, %+v", id, t.LifecycleStatus, t.Attempt, t.Failures, t.Crashes, t.Attempts)
+		}
+	}
+}
+
+// bothGone leaves nodes without any confirmation: they stop, and their tasks run again.
+func (w *world) bothGone() {
+	w.held("gone-held", 120_000)
+	for _, s := range []string{toRedis, toKafka} {
+		w.breakOne(&fault{what: cut, target: "*/" + s})
+	}
+	w.hold(rules.LostAfter + time.Second)
+	for _, s := range []string{toRedis, toKafka} {
+		w.mend(&fault{what: cut, target: "*/" + s})
+	}
+	w.wentOn("gone", time.Now())
+	w.interrupted("gone-held")
+}
+
+// kafkaEmpty restarts the broker without its data. Redis goes on confirming the nodes.
+func (w *world) kafkaEmpty() {
+	w.held("kafka-held", 120_000)
+	w.Kafka.Kill(w.T)
+	w.Kafka.Empty(w.T)
+	w.Kafka.Start(w.T)
+	w.wentOn("kafka", time.Now())
+	w.unmoved("kafka-held")
+	for id := range w.stored("kafka-held") {
+		w.cancel(w.T.Context(), id)
+	}
+	w.check(recoverLimit, "kafka")
+}
+
+func (w *world) bothEmpty() {
+	w.held("empty-held", 120_000)
+	w.Redis.Kill(w.T)
+	w.Kafka.Kill(w.T)
+	w.Kafka.Empty(w.T)
+	w.Kafka.Start(w.T)
+	w.Redis.Start(w.T)
+	w.wentOn("empty", time.Now())
+	w.interrupted("empty-held")
+}
+
+// topicsDeleted removes the topics under load: at first nobody makes them anew but the controllers, then somebody does at once.
+func (w *world) topicsDeleted() {
+	w.held("topics-held", 120_000)
+	for _, again := range []bool{false, true} {
+		for _, topic := range []string{events.TopicAssign, events.TopicControl, events.TopicStatus} {
+			prefix := fmt.Sprintf("topics-%s-%v", topic, again)
+			w.submit(40, prefix, quick, 20)
+			w.deleteTopic(topic, again)
+			w.wentOn(prefix, time.Now())
+		}
+	}
+	w.unmoved("topics-held")
+	for id := range w.stored("topics-held") {
+		w.cancel(w.T.Context(), id)
+	}
+	w.check(recoverLimit, "topics")
+}
+
+// deleteTopic removes a topic as an operator would, and makes it anew if asked to.
+func (w *world) deleteTopic(topic string, again bool) {
+	w.T.Helper()
+	admin := &kafkago.Client{Addr: kafkago.TCP(w.Kafka.Addr()), Timeout: recoverLimit}
+	meta, err := admin.Metadata(w.T.Context(), &kafkago.MetadataRequest{Topics: []string{topic}})
+	if err != nil || len(meta.Topics) != 1 || meta.Topics[0].Error != nil {
+		w.T.Fatalf("topic %s: %+v, %v", topic, meta, err)
+	}
+	gone, err := admin.DeleteTopics(w.T.Context(), &kafkago.DeleteTopicsRequest{Topics: []string{topic}})
+	if err != nil || gone.Errors[topic] != nil {
+		w.T.Fatalf("delete topic %s: %+v, %v", topic, gone, err)
+	}
+	if !again {
+		return
+	}
+	config := kafkago.TopicConfig{Topic: topic, NumPartitions: len(meta.Topics[0].Partitions), ReplicationFactor: 1}
+	if _, err := admin.CreateTopics(w.T.Context(), &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{config}}); err != nil {
+		w.T.Fatalf("create topic %s: %v", topic, err)
+	}
+}
