@@ -42,6 +42,7 @@ func (c *Cluster) noteBetter(i int32, static bool) {
 
 // note writes to the log of all changes, if anybody reads it.
 func (c *Cluster) note(i int32, static bool) {
+	c.changed++
 	if c.listeners == 0 {
 		return
 	}

@@ -20,8 +20,8 @@ type Cluster struct {
 	index index
 
 	logs      [2]changes
+	changed   uint64 // counts changes of nodes, but for placements
 	listeners int    // pools that read the log of all changes
-	changed   uint64 // counts what may let a task be placed that could not be
 
 	table []*definition
 	pools pools
@@ -37,6 +37,8 @@ type Cluster struct {
 	joins   uint64 // counts nodes that were new
 	ages    uint64 // counts changes of pools' members
 	tickets tickets
+
+	favourites favourites // of sticky keys
 
 	exclusions uint64 // counts requests that exclude nodes
 	excluding  uint64 // the present one's number, or nobody
@@ -62,7 +64,6 @@ func (c *Cluster) Begin() {
 			c.count(n, -1)
 			n.kept = false
 			c.count(n, +1)
-			c.changed++
 			c.noteBetter(i, false)
 		}
 	}
@@ -101,7 +102,7 @@ func (c *Cluster) Set(n Node) {
 	}
 	c.count(s, -1)
 	grown := n.Load < s.load || s.throttled && !n.Throttled
-	moved := grown || n.Load != s.load || s.throttled != n.Throttled || s.read(&n)
+	moved := s.read(&n) || n.Load != s.load || s.throttled != n.Throttled
 	limits, room := s.takeLimits(&n)
 	if s.throttled != n.Throttled {
 		c.throttle(s, n.Throttled)
@@ -111,7 +112,6 @@ func (c *Cluster) Set(n Node) {
 	static, grown = static || limits, grown || room
 	switch {
 	case static || grown:
-		c.changed++
 		c.noteBetter(i, static)
 	case moved:
 		c.note(i, false)
@@ -125,7 +125,6 @@ func (c *Cluster) throttle(n *node, on bool) {
 	} else {
 		c.throttled--
 	}
-	c.changed++
 }
 
 // join gives a new node its place.
@@ -211,7 +210,6 @@ func (c *Cluster) Remove(id string) {
 	n.alive, n.kept, n.joining = false, false, false
 	n.classes, n.labels, n.limits = nil, nil, nil
 	c.free = append(c.free, i)
-	c.changed++
 	c.noteBetter(i, true)
 }
 

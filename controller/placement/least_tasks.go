@@ -4,10 +4,12 @@ import "fmt"
 
 var leastTasks = definition{
 	name:   LeastTasks,
-	choose: ranked(func(n *node) (float64, int64) { return n.ratio(), n.last }),
+	choose: ranked(byRatio),
 	score: func(*scan) func(n *node) (float64, int64, string) {
 		return func(n *node) (float64, int64, string) { return n.ratio(), n.last, n.slotsInWords() }
 	},
 }
+
+func byRatio(n *node) (float64, int64) { return n.ratio(), n.last }
 
 func (n *node) slotsInWords() string { return fmt.Sprintf("%d of %d slots in use", n.load, n.capacity) }

@@ -72,7 +72,6 @@ func (c *Cluster) Unplace(d Decision) bool {
 		}
 		c.count(n, +1)
 	}
-	c.changed++
 	c.noteBetter(d.node, false)
 	return true
 }
@@ -96,7 +95,9 @@ func (c *Cluster) take(i int32, q *Request) Decision {
 		n.limits[at].load += width
 	}
 	c.count(n, +1)
-	c.note(i, false)
+	if c.listeners > 0 {
+		c.note(i, false)
+	}
 	ticket := uint64(c.clock) //nolint:gosec // it counts up from 0
 	c.tickets.issue(ticket)
 	return Decision{Node: n.id, ticket: ticket, joined: n.joined, set: n.set,
@@ -201,16 +202,18 @@ func (p *pool) full(q *Request) Reason {
 		return NodesAvoided
 	case p.c.throttled == 0:
 		return NodesFull
-	case p.why == "" || p.whyAt != p.c.changed:
-		p.why, p.whyAt = NodesFull, p.c.changed
+	}
+	// The scan is done again only after something has changed, since it is asked for each task that waits.
+	if w := &p.waits[kind]; w.reason == "" || w.changed != p.c.changed {
+		w.reason, w.changed = NodesFull, p.c.changed
 		for i := range p.members.all {
 			if n := &p.c.nodes[i]; n.throttled && p.room(n, kind) {
-				p.why = NodesThrottled
+				w.reason = NodesThrottled
 				break
 			}
 		}
 	}
-	return p.why
+	return p.waits[kind].reason
 }
 
 // widest is the stage that has all nodes which the request could be placed on.

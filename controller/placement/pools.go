@@ -25,8 +25,10 @@ type pool struct {
 	order   []int // the stages, as they are asked
 	age     uint64
 
-	why   Reason // for which the last task could not be placed
-	whyAt uint64 // the cluster's changes at that time
+	waits [stageCount]struct { // why no node of the stage took a task
+		reason  Reason
+		changed uint64 // the cluster's changes at that time
+	}
 
 	newer, older *pool // by use
 	weight       int
@@ -43,9 +45,10 @@ type pools struct {
 	byKey  map[poolKey]*pool
 	use    pool // a ring through newer and older: newer is the oldest, older the newest
 	weight int
+	limit  int // of the weight
 }
 
-func newPools() pools { return pools{byKey: make(map[poolKey]*pool)} }
+func newPools() pools { return pools{byKey: make(map[poolKey]*pool), limit: maxWeight} }
 
 // touch makes a pool the most recently used.
 func (l *pools) touch(p *pool) {
@@ -73,7 +76,7 @@ func (c *Cluster) weigh(p *pool) {
 	weight := emptyWeight + p.members.size()
 	l.weight += weight - p.weight
 	p.weight = weight
-	for l.weight > maxWeight && l.use.newer != p {
+	for l.weight > l.limit && l.use.newer != p {
 		c.drop(l.use.newer)
 	}
 }

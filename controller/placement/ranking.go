@@ -10,6 +10,7 @@ type rank func(n *node) (rank float64, turn int64)
 type ranking struct {
 	*stage
 	rank  rank
+	size  *int   // of the nodes that there are to rank
 	items []item // a heap with four children
 	aside []item // excluded by the present request
 }
@@ -22,7 +23,7 @@ type item struct {
 }
 
 func ranked(r rank) func(s *stage) chooser {
-	return func(s *stage) chooser { return &ranking{stage: s, rank: r} }
+	return func(s *stage) chooser { return &ranking{stage: s, rank: r, size: &s.p.members.able} }
 }
 
 func (h *ranking) add(i int32) {
@@ -30,7 +31,7 @@ func (h *ranking) add(i int32) {
 	if !h.fits(n) {
 		return
 	}
-	if len(h.items) >= 2*h.p.members.able+emptyWeight {
+	if len(h.items) >= 2*(*h.size)+emptyWeight {
 		h.tidy()
 	}
 	rank, turn := h.rank(n)

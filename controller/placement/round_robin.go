@@ -5,16 +5,25 @@ import "fmt"
 var roundRobin = definition{
 	name: RoundRobin,
 	choose: func(s *stage) chooser {
-		highest := int64(0) // count that was seen
-		return &ranking{stage: s, rank: func(n *node) (float64, int64) {
-			highest = max(highest, n.served)
-			n.served = max(n.served, highest-int64(n.capacity)) // what it is owed at most
-			return float64(n.served), n.last
-		}}
+		r := &rotating{}
+		r.ranking = ranking{stage: s, rank: r.count, size: &s.p.members.able}
+		return r
 	},
 	score: func(*scan) func(n *node) (float64, int64, string) {
 		return func(n *node) (float64, int64, string) {
 			return float64(n.served), n.last, fmt.Sprintf("%d tasks given to it so far", n.served)
 		}
 	},
+}
+
+// rotating is the chooser of ROUND_ROBIN.
+type rotating struct {
+	ranking
+	highest int64 // count of a member that was seen
+}
+
+func (r *rotating) count(n *node) (rank float64, turn int64) {
+	r.highest = max(r.highest, n.served)
+	n.served = max(n.served, r.highest-int64(n.capacity)) // what it is owed at most
+	return float64(n.served), n.last
 }

@@ -19,6 +19,19 @@ const (
 	RoundRobin Strategy = "ROUND_ROBIN"
 	// Random picks any node with a free slot, each as likely as the others.
 	Random Strategy = "RANDOM"
+	// PowerOfTwo draws two nodes with a free slot and picks the one with the least load relative to its capacity.
+	PowerOfTwo Strategy = "POWER_OF_TWO"
+	// LeastLoad picks the node whose machine has the least to do, by its own readings of cpu and memory and what was sent to it since. The
+	// older a reading is, the more the load relative to the capacity counts instead; a reading of 10 s counts half.
+	LeastLoad Strategy = "LEAST_LOAD"
+	// Binpack picks the node with the most load relative to its capacity, so that others stay empty and can be taken away.
+	Binpack Strategy = "BINPACK"
+	// Sticky picks the same node for the same sticky key as long as it has a free slot, and else the next one in the key's order. Where a
+	// node goes, only its own keys move. A task without a key goes by LEAST_TASKS.
+	Sticky Strategy = "STICKY"
+	// Spread picks the value of a label (zone, or as SPREAD:rack says) whose nodes have the least load together, and of them the one with
+	// the least load relative to its capacity. Nodes without the label are one value.
+	Spread Strategy = "SPREAD"
 )
 
 // definition is how a strategy works. Each has a file of its own and a line in the table.
@@ -39,6 +52,11 @@ var table = []*definition{
 	&leastTasks,
 	&roundRobin,
 	&random,
+	&powerOfTwo,
+	&leastLoad,
+	&binpack,
+	&sticky,
+	&spread,
 }
 
 // aliases are other spellings of names.

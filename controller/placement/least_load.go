@@ -1,0 +1,36 @@
+package placement
+
+import (
+	"fmt"
+	"time"
+)
+
+var leastLoad = definition{
+	name:   LeastLoad,
+	every:  true, // a reading can lower the rank
+	choose: ranked(func(n *node) (float64, int64) { return n.pressure(), n.last }),
+	score: func(*scan) func(n *node) (float64, int64, string) {
+		return func(n *node) (float64, int64, string) {
+			return n.pressure(), n.last, fmt.Sprintf("cpu %s, memory %s, read %v ago, %d slots sent since; %s",
+				percent(n.cpu), percent(n.memory), n.age.Round(time.Millisecond), n.fresh, n.slotsInWords())
+		}
+	},
+}
+
+// pressure is what the node last said of its machine, and what was sent to it since; the older that is, the more its slots in use count
+// instead.
+func (n *node) pressure() float64 {
+	read := max(n.cpu, n.memory)
+	if read < 0 {
+		return n.ratio()
+	}
+	read += float64(n.fresh) / float64(n.capacity)
+	return n.aged*read + (1-n.aged)*n.ratio()
+}
+
+func percent(x float64) string {
+	if x < 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.0f %%", 100*x)
+}

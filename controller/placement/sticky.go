@@ -1,0 +1,143 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+var sticky = definition{
+	name: Sticky,
+	choose: func(s *stage) chooser {
+		return &sticking{ranking: ranking{stage: s, rank: byRatio, size: &s.p.members.able}}
+	},
+	score: func(x *scan) func(n *node) (float64, int64, string) {
+		if x.q.StickyKey == "" {
+			return leastTasks.score(x)
+		}
+		key := hash(x.q.StickyKey)
+		order := slices.SortedFunc(slices.Values(x.members), func(a, b *node) int { return cmp.Compare(affinity(key, b.hash), affinity(key, a.hash)) })
+		place := make(map[*node]int, len(order))
+		for i, n := range order {
+			place[n] = i + 1
+		}
+		return func(n *node) (float64, int64, string) {
+			return float64(place[n]), 0, fmt.Sprintf("place %d of %d in the order of the sticky key; %s", place[n], len(order), n.slotsInWords())
+		}
+	},
+}
+
+// affinity is how much a key wants a node (rendezvous hashing): of all nodes, the key goes to the one that it wants most. Where a node goes,
+// only its own keys move.
+func affinity(key, node uint64) uint64 { return mix(key ^ node) }
+
+// sticking is the chooser of STICKY: the node that the key wants most of those that fit. A request without a key goes by LEAST_TASKS.
+type sticking struct {
+	ranking
+	nodes  []int32 // the members
+	hashes []uint64
+	age    uint64 // of the members
+}
+
+func (s *sticking) pick(q *Request) int32 {
+	if q.StickyKey == "" {
+		return s.ranking.pick(q)
+	}
+	if s.age != s.p.age {
+		s.age, s.nodes, s.hashes = s.p.age, s.nodes[:0], s.hashes[:0]
+		for i := range s.p.members.all {
+			s.nodes = append(s.nodes, i)
+			s.hashes = append(s.hashes, s.c.nodes[i].hash)
+		}
+	}
+	key := hash(q.StickyKey)
+	f, found := s.c.favourites.find(key, s.age)
+	if !found {
+		f.fill(key, s)
+	}
+	for _, i := range f.nodes {
+		if i < 0 {
+			return -1 // these were all
+		}
+		if s.takes(i) {
+			return i
+		}
+	}
+	return s.first(key)
+}
+
+func (s *sticking) takes(i int32) bool {
+	n := &s.c.nodes[i]
+	return s.fits(n) && !s.c.excluded(n)
+}
+
+// first looks at all members.
+func (s *sticking) first(key uint64) int32 {
+	best, most := int32(-1), uint64(0)
+	for k, h := range s.hashes {
+		if a := affinity(key, h); (best < 0 || a > most) && s.takes(s.nodes[k]) {
+			best, most = s.nodes[k], a
+		}
+	}
+	return best
+}
+
+// Sizes of the memory of favourites.
+const (
+	favouriteNodes = 12
+	favouriteWays  = 4
+	favouriteSets  = 1 << 13
+)
+
+// favourites remembers the nodes that keys want most. It holds 32,768 keys; of those that share a place the least recently used one goes.
+type favourites [][favouriteWays]favourite
+
+// favourite is what a key wants.
+type favourite struct {
+	key, age uint64                // age of the members that it was found among
+	nodes    [favouriteNodes]int32 // the most wanted first; -1 = there are no more
+}
+
+// find gives the entry of a key, and whether it is filled in for members of this age.
+func (f *favourites) find(key, age uint64) (*favourite, bool) {
+	if *f == nil {
+		*f = make(favourites, favouriteSets)
+	}
+	set := &(*f)[key%favouriteSets]
+	at := slices.IndexFunc(set[:], func(e favourite) bool { return e.key == key && e.age == age })
+	found := at >= 0
+	if !found {
+		at = favouriteWays - 1
+	}
+	if at > 0 {
+		e := set[at]
+		copy(set[1:at+1], set[:at])
+		set[0] = e
+	}
+	set[0].key, set[0].age = key, age
+	return &set[0], found
+}
+
+// fill finds what a key wants most.
+func (e *favourite) fill(key uint64, s *sticking) {
+	var wants [favouriteNodes]uint64
+	count := 0
+	for k, h := range s.hashes {
+		a := affinity(key, h)
+		if count == favouriteNodes && a <= wants[favouriteNodes-1] {
+			continue
+		}
+		if count < favouriteNodes {
+			count++
+		}
+		at := count - 1
+		for at > 0 && wants[at-1] < a {
+			wants[at], e.nodes[at] = wants[at-1], e.nodes[at-1]
+			at--
+		}
+		wants[at], e.nodes[at] = a, s.nodes[k]
+	}
+	for at := count; at < favouriteNodes; at++ {
+		e.nodes[at] = -1
+	}
+}
