@@ -37,6 +37,15 @@ func CheckChanges(changes []task.Change) error {
 	return CheckBatch(len(changes))
 }
 
+// Permits are the permits that a task holds once c has been carried out on it, where c gives it any. A change whose permit another task holds
+// does not apply.
+func Permits(c *task.Change) (key, pool string) {
+	if c.Assign == nil || c.Frees() {
+		return "", ""
+	}
+	return c.Assign.KeyPermit, c.Assign.PoolPermit
+}
+
 // Check says whether a store can answer f.
 func (f *Filter) Check() error {
 	if err := CheckLimit(f.Limit); err != nil {

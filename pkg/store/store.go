@@ -1,11 +1,12 @@
 // Package store is the seam to where the truth is: the task documents, the leader's document, the positions of ingest and the
-// settings that change at run time. The implementations are in mongo and memory; package storetest holds the suite that each passes.
+// settings that change at run time. The implementations are in mongo, memory and sqlite; package storetest holds the suite that each passes.
 //
 // What every implementation promises:
 //
 //   - A method that returned without an error has its effect on a majority: it outlives any one machine.
 //   - A method that returned an error may have had its effect or not; each may be called again with the same arguments without harm.
 //   - Apply is one atomic compare-and-set per change. Nothing else changes a task's status.
+//   - No two tasks hold the same KeyPermit, nor the same PoolPermit.
 //   - Reads see every write that was acknowledged before they began.
 //
 // Callers declare the part of it that they use as an interface of their own; the sets here are for composition.
@@ -40,7 +41,7 @@ type Store interface {
 
 // Tasks are the task documents.
 type Tasks interface {
-	// Create stores new tasks, each for itself, and gives one outcome for each, in order.
+	// Create stores new tasks, each for itself, and gives one outcome for each, in order. One with a permit that another task holds fails.
 	Create(ctx context.Context, tasks []task.Task) ([]CreateOutcome, error)
 	// Pending reads tasks that wait (Created, Passive, without notBefore) in the order (priority descending, createDateTime, id), at most limit of them
 	// (1..MaxBatch), those after the given place. A document that does not decode is marked Failed with the reason and is in Bad.
@@ -53,7 +54,9 @@ type Tasks interface {
 	// them (1..MaxBatch), without attachments and result. It says the earliest deadline after now, too; 0 = none.
 	Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error)
 	// Apply carries out changes, each for itself, in no certain order, and says how many applied. With an error that is not
-	// ErrUnavailable, the changes that it names will never be taken, and the others have been carried out.
+	// ErrUnavailable, the changes that it names will never be taken, and the others have been carried out. A claim with a permit (see Permits)
+	// that another task holds does not apply, like one of a task that is not as it was read; a change that frees the permit in the same call
+	// may come too late for it.
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 	// Get reads tasks by id; an id that does not exist is missing in the answer. The order is not defined.
 	Get(ctx context.Context, ids []string) ([]task.Task, error)

@@ -3,6 +3,7 @@ package memory
 import (
 	"github.com/tidwall/btree"
 
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -62,6 +63,7 @@ const statuses = 7
 //
 //	byID       Get, Apply, Purge
 //	byKey      Create: idempotency keys
+//	keyPermits, poolPermits  Apply: who holds them
 //	pending    Pending: tasks that wait and are the controller's
 //	queues     Queues, Waiting and, by their lengths, Depths: the same tasks, by queue (see queues)
 //	later      Ripen: tasks that would wait, by (notBefore, id)
@@ -73,21 +75,23 @@ const statuses = 7
 //
 // The caller holds the lock.
 type index struct {
-	byID       map[string]*entry
-	byKey      map[string]*entry
-	pending    *tree[waiting]
-	queues     *queues
-	later      *tree[place]
-	deadlines  *tree[place]
-	byStatus   [statuses]*tree[place]
-	byExecutor map[string]*tree[place]
-	ended      *tree[place]
-	wishes     map[*entry]struct{}
+	byID        map[string]*entry
+	byKey       map[string]*entry
+	keyPermits  map[string]*entry
+	poolPermits map[string]*entry
+	pending     *tree[waiting]
+	queues      *queues
+	later       *tree[place]
+	deadlines   *tree[place]
+	byStatus    [statuses]*tree[place]
+	byExecutor  map[string]*tree[place]
+	ended       *tree[place]
+	wishes      map[*entry]struct{}
 }
 
 func newIndex() *index {
 	x := &index{
-		byID: map[string]*entry{}, byKey: map[string]*entry{}, wishes: map[*entry]struct{}{},
+		byID: map[string]*entry{}, byKey: map[string]*entry{}, keyPermits: map[string]*entry{}, poolPermits: map[string]*entry{}, wishes: map[*entry]struct{}{},
 		pending: newTree(byUrgency), queues: newQueues(), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
 		later: newTree(byPlace), deadlines: newTree(byPlace),
 	}
@@ -125,6 +129,7 @@ func (x *index) add(e *entry, queue string) {
 	if e.t.IdempotencyKey != "" {
 		x.byKey[e.t.IdempotencyKey] = e
 	}
+	x.hold(e)
 	x.link(e)
 	x.own(e)
 	x.wish(e)
@@ -138,6 +143,7 @@ func (x *index) remove(e *entry) {
 	}
 	x.unlink(e)
 	x.disown(e)
+	x.release(e)
 	x.queues.leave(e.queue)
 	delete(x.wishes, e)
 }
@@ -147,6 +153,9 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 	if !c.Matches(&e.t) {
 		return false
 	}
+	if key, pool := store.Permits(c); x.taken(e, key, pool) {
+		return false
+	}
 	moves := c.To != e.t.LifecycleStatus || c.To.Terminal() || c.NotBefore != 0 || c.Reset
 	if moves {
 		x.unlink(e)
@@ -154,7 +163,9 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 	if c.Assign != nil || c.Unassign {
 		x.disown(e)
 	}
+	x.release(e)
 	c.Apply(&e.t)
+	x.hold(e)
 	if c.Progress != nil {
 		e.t.Progress = new(*c.Progress)
 	}
@@ -225,6 +236,31 @@ func (x *index) disown(e *entry) {
 	t := x.byExecutor[e.t.Executor]
 	if t.remove(e.created()); t.Len() == 0 {
 		delete(x.byExecutor, e.t.Executor)
+	}
+}
+
+// taken says whether another task than e holds one of the permits.
+func (x *index) taken(e *entry, key, pool string) bool {
+	ofKey, ofPool := x.keyPermits[key], x.poolPermits[pool]
+	return ofKey != nil && ofKey != e || ofPool != nil && ofPool != e
+}
+
+// hold notes the permits that e has; release lets them go.
+func (x *index) hold(e *entry) {
+	if e.t.KeyPermit != "" {
+		x.keyPermits[e.t.KeyPermit] = e
+	}
+	if e.t.PoolPermit != "" {
+		x.poolPermits[e.t.PoolPermit] = e
+	}
+}
+
+func (x *index) release(e *entry) {
+	if e.t.KeyPermit != "" {
+		delete(x.keyPermits, e.t.KeyPermit)
+	}
+	if e.t.PoolPermit != "" {
+		delete(x.poolPermits, e.t.PoolPermit)
 	}
 }
 

@@ -12,6 +12,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,11 +98,17 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 			out[i] = store.CreateOutcome{Status: status, Existing: new(old.t.Clone())}
 			continue
 		}
+		if s.tasks.taken(e, e.t.KeyPermit, e.t.PoolPermit) {
+			out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", e.t.ID, errPermit)}
+			continue
+		}
 		s.tasks.add(e, queues[i])
 	}
 	s.trim()
 	return out, nil
 }
+
+var errPermit = errors.New("another task holds its permit: create it without")
 
 // Apply implements store.Tasks.
 func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {

@@ -66,7 +66,11 @@ func TestEmptyAfterAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, next := range []func() task.Change{
-			func() task.Change { return task.Claim(&tk, "n1", "i1", "c1", 5) },
+			func() task.Change {
+				c := task.Claim(&tk, "n1", "i1", "c1", 5)
+				c.Assign.KeyPermit, c.Assign.PoolPermit = "k#0", "p#0"
+				return c
+			},
 			func() task.Change { c, _ := task.Cancel(&tk, 6); return c },
 			func() task.Change {
 				r := task.Report{ID: tk.ID, Attempt: tk.Attempt, ClaimID: tk.ClaimID, Kind: task.ReportCancelled}
@@ -81,7 +85,7 @@ func TestEmptyAfterAll(t *testing.T) {
 		}
 	}
 	x := s.tasks
-	sizes := []int{len(x.byID), len(x.byKey), len(x.wishes), x.pending.Len(), len(x.queues.byName), x.queues.names.Len(), len(x.byExecutor), x.ended.Len()}
+	sizes := []int{len(x.byID), len(x.byKey), len(x.wishes), x.pending.Len(), len(x.queues.byName), len(x.keyPermits), len(x.poolPermits), x.queues.names.Len(), len(x.byExecutor), x.ended.Len()}
 	for _, tree := range x.byStatus {
 		sizes = append(sizes, tree.Len())
 	}

@@ -114,9 +114,12 @@ func (m *model) apply(r *rapid.T) {
 	if len(m.late) > 0 && rapid.Bool().Draw(r, "late") {
 		changes = append(changes, rapid.SampledFrom(m.late).Draw(r, "which"))
 	}
-	// The order within a batch is not defined: one change of a task at a time.
+	// The order within a batch is not defined: one change of a task at a time, and none that wants what another may free or take.
 	batch, seen := []task.Change{}, map[string]bool{}
 	for _, c := range changes {
+		if m.disputed(batch, &c) {
+			continue
+		}
 		if !seen[c.ID] || len(batch) > 0 && batch[len(batch)-1].ID == c.ID && batch[len(batch)-1].From&c.From == 0 {
 			batch = append(batch, c)
 		}
@@ -124,13 +127,50 @@ func (m *model) apply(r *rapid.T) {
 	}
 	want := 0
 	for i := range batch {
-		if tk, ok := m.tasks[batch[i].ID]; ok && batch[i].Apply(tk) {
+		if tk, ok := m.tasks[batch[i].ID]; ok && !m.taken(&batch[i]) && batch[i].Apply(tk) {
 			want++
 		}
 	}
 	if n, err := m.s.Apply(r.Context(), batch); err != nil || n != want {
 		r.Fatalf("apply %+v: %d, error %v; want %d", batch, n, err, want)
 	}
+}
+
+// taken says whether another task has a permit that c would give.
+func (m *model) taken(c *task.Change) bool {
+	key, pool := store.Permits(c)
+	for _, tk := range m.tasks {
+		if tk.ID != c.ID && (key != "" && tk.KeyPermit == key || pool != "" && tk.PoolPermit == pool) {
+			return true
+		}
+	}
+	return false
+}
+
+// disputed says whether what becomes of c may depend on whether it comes before or after those of the batch, for the sake of permits.
+func (m *model) disputed(batch []task.Change, c *task.Change) bool {
+	permits := func(c *task.Change) [2][]string {
+		key, pool := store.Permits(c)
+		found := [2][]string{{key}, {pool}}
+		if tk, ok := m.tasks[c.ID]; ok {
+			found[0], found[1] = append(found[0], tk.KeyPermit), append(found[1], tk.PoolPermit)
+		}
+		return found
+	}
+	mine := permits(c)
+	for i := range batch {
+		if batch[i].ID == c.ID {
+			continue
+		}
+		for kind, others := range permits(&batch[i]) {
+			for _, permit := range others {
+				if permit != "" && slices.Contains(mine[kind], permit) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
@@ -144,7 +184,12 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 	case "claim":
 		m.claim++
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
-		return one(task.Claim(tk, node, "i-"+node, fmt.Sprintf("c%d", m.claim), m.now), true)
+		c := task.Claim(tk, node, "i-"+node, fmt.Sprintf("c%d", m.claim), m.now)
+		if _, ok := m.s.(store.Queues); ok {
+			c.Assign.KeyPermit = rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "key permit")
+			c.Assign.PoolPermit = rapid.SampledFrom([]string{"", "", "a"}).Draw(r, "pool permit")
+		}
+		return one(c, true)
 	case "lose":
 		return one(task.Lose(tk, task.LossSilent, task.DefaultPolicy(), m.now))
 	case "cancel":

@@ -30,11 +30,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	}
 	if _, ok := open(t).(store.Queues); ok {
-		for name, run := range queueCases {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				run(t, open(t))
-			})
+		for _, group := range []map[string]func(*testing.T, store.Store){queueCases, permitCases} {
+			for name, run := range group {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					run(t, open(t))
+				})
+			}
 		}
 	}
 	t.Run("model", func(t *testing.T) {
