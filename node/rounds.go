@@ -6,27 +6,62 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/registry"
 )
 
 // Rounds is one session of a node whose rounds the caller makes, one call at a time and in any order, in place of the loops of [Node.Run].
 // It is there for the simulation in test/sim, which runs the real rounds under a scheduler of its own, and for nothing else. No method
 // waits for anything but the bus and the registry that the node was given.
 type Rounds struct {
+	n        *Node
+	template registry.Node
 	s        *session
 	failures int // heartbeats in a row that were not confirmed
 }
 
-// NewRounds makes a session of this incarnation. The node must have been given its bus and its registry, and can have no other session
-// and no Run. Spawn is called with what has to run beside the caller: handlers, one after the other.
+// StateFile is the node's file in SKALD_STATE_DIR with its lock.
+type StateFile interface {
+	TryLock() bool
+	Read() []byte
+	Write(b []byte)
+	Boot() string // names this boot of the machine
+}
+
+// NewRounds makes the first session of a process, this incarnation. The node must have been given its bus and its registry, and can have no
+// Run. Spawn is called with what has to run beside the caller: handlers, one after the other.
 func NewRounds(n *Node, incarnation string, spawn func(work func())) (*Rounds, error) {
 	handlers, err := n.chain()
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(context.Background(), n, n.bus, n.registry, handlers, n.template(handlers))
-	s.node.Incarnation, s.spawn = incarnation, spawn
-	return &Rounds{s: s}, nil
+	r := &Rounds{n: n, template: n.template(handlers)}
+	r.s = newSession(context.Background(), n, n.bus, n.registry, handlers, r.template)
+	r.s.node.Incarnation, r.s.spawn = incarnation, spawn
+	return r, nil
 }
+
+// Prove has the node prove by a file that its predecessor is dead.
+func (r *Rounds) Prove(f StateFile) {
+	r.s.state = &state{log: r.n.log, file: givenFile{f}, boot: f.Boot()}
+}
+
+// Next makes the session that follows this one, of which nothing runs any more, in the same process.
+func (r *Rounds) Next(incarnation string) *Rounds {
+	next := &Rounds{n: r.n, template: r.s.successor(r.template)}
+	next.s = newSession(context.Background(), r.n, r.n.bus, r.n.registry, r.s.handlers, next.template)
+	next.s.node.Incarnation, next.s.spawn, next.s.state = incarnation, r.s.spawn, r.s.state
+	return next
+}
+
+// givenFile is a StateFile as the state's.
+type givenFile struct{ StateFile }
+
+func (f givenFile) tryLock() (bool, error) { return f.TryLock(), nil }
+func (f givenFile) read() ([]byte, error)  { return f.Read(), nil }
+func (f givenFile) write(b []byte) error   { f.Write(b); return nil }
+func (givenFile) close() error             { return nil }
+
+var _ lockedFile = givenFile{}
 
 // Locate finds the node's partitions and makes the readers of Assigns and Controls.
 func (r *Rounds) Locate(ctx context.Context) error { return r.s.locateRound(ctx) }
@@ -99,11 +134,13 @@ func (r *Rounds) Lost() bool { return r.s.isLost() }
 // Running is how many handlers have not returned.
 func (r *Rounds) Running() int { return len(r.s.left()) }
 
-// Drain has the session take nothing new, and release what is queued.
+// Drain has the session take nothing new, and release what is queued or pauses.
 func (r *Rounds) Drain() {
+	r.s.state.name(r.s.node.Incarnation, true)
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	r.s.claims.drain(r.s.now())
+	r.s.stopping = true
+	r.s.drainLocked()
 }
 
 // CancelAll ends the contexts of all handlers, as of a node that drains.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -16,24 +17,33 @@ import (
 //   - No claim is published before the store has it, and none is settled that is open in the store.
 //   - Two runs of one task do not overlap in true time. The run of a process that stood still counts as ended where its trust ended.
 //   - A process never runs more tasks than its capacity.
+//   - A crash is counted only of a process that died and had not been told to stop, and what crashed twice runs alone.
+//   - When the faults stop, nothing is placed at a node that people want drained, and nothing pauses there.
 //   - A node starts nothing on the word of a leader with a lower term than it has seen.
 //   - A final report that was on the bus while its node was trusted is not passed over when the node's work is given away.
 //   - What people asked for last holds: nothing forgets it, nothing is placed against it, and nothing is cancelled that nobody wants cancelled. When
 //     the faults stop it is carried out, and every run sees the newest attachments.
+//   - No task is placed before its notBefore, no run outlasts its timeout, and no task its deadline, once the faults have stopped.
 //   - When the faults stop everything ends, and nothing is left in the leader's books.
 type checker struct {
 	world      *world
 	truth      *truth
+	cluster    *cluster
 	cfg        *settings
 	violations []string
 
-	tasks  map[string]*taskRecord
-	order  []*taskRecord
-	claims map[string]*claimRecord
-	beats  map[string]time.Duration // by incarnation: its last heartbeat that took effect
-	left   map[string]time.Duration // when its goodbye came to the bus
-	finals map[uint64][]string      // claims whose final report stands in the record of this serial
-	ended  int                      // tasks in a terminal state
+	tasks    map[string]*taskRecord
+	order    []*taskRecord
+	claims   map[string]*claimRecord
+	beats    map[string]time.Duration // by incarnation: its last heartbeat that took effect
+	left     map[string]time.Duration // when its goodbye came to the bus
+	replaced map[string]time.Duration // when its successor first said that it is dead
+	sessions map[string]*session      // by incarnation
+	drained  map[string]time.Duration // by the ids of nodes that people want drained: since when
+	finals   map[uint64][]string      // claims whose final report stands in the record of this serial
+	ended    int                      // tasks in a terminal state
+	// changes counts what has happened in the store, and looked is what it was when allEnded found that not all have.
+	changes, looked int
 	// statusLost says that task.status has lost records.
 	statusLost bool
 	acked      int
@@ -46,7 +56,9 @@ type taskRecord struct {
 	ends    int // times that it came into a terminal state
 	retries int // that persons asked for
 	runs    []*taskRun
+	kills   int // processes that died of it
 	wish    wish
+	times   times
 }
 
 type claimRecord struct {
@@ -55,6 +67,7 @@ type claimRecord struct {
 	stored   bool
 	finished bool // a run of it ended well
 	cancel   bool // a person has asked to cancel it
+	alone    bool // nothing may run beside it
 	reported bool // its final report is on the bus
 	at       time.Duration
 	node     string // incarnation
@@ -69,12 +82,14 @@ type taskRun struct {
 	over    bool
 	ghost   bool // it began when its process had stood still and was about to notice
 	version int64
-	resting bool // it waits while it is paused
+	resting bool          // it waits while it is paused
+	rested  time.Duration // how long it did
 }
 
 func newChecker(w *world, cfg *settings) *checker {
 	return &checker{world: w, cfg: cfg, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
-		beats: map[string]time.Duration{}, left: map[string]time.Duration{}, finals: map[uint64][]string{}}
+		beats: map[string]time.Duration{}, left: map[string]time.Duration{},
+		replaced: map[string]time.Duration{}, sessions: map[string]*session{}, drained: map[string]time.Duration{}, finals: map[uint64][]string{}}
 }
 
 func (c *checker) violate(format string, args ...any) {
@@ -114,6 +129,7 @@ func (c *checker) acknowledged(id string) {
 func (c *checker) changed(by *process, as role, before, after *task.Task, change *task.Change) {
 	c.world.note(by.name, "%s: %s %s -> %s, attempt %d, claim %s%s", as, before.ID, before.LifecycleStatus, after.LifecycleStatus,
 		after.Attempt, after.ClaimID, describe(after))
+	c.changes++
 	t := c.task(before.ID)
 	was, is := before.LifecycleStatus.Terminal(), after.LifecycleStatus.Terminal()
 	switch {
@@ -137,13 +153,16 @@ func (c *checker) changed(by *process, as role, before, after *task.Task, change
 			t.id, change.Attempt, change.ClaimID, before.Attempt, before.ClaimID)
 	}
 	if a := change.Assign; a != nil {
+		c.placed(t, a.Executor)
 		r := c.claim(a.ClaimID)
-		r.task, r.attempt, r.stored, r.node = t.id, a.Attempt, true, a.Incarnation
+		r.task, r.attempt, r.stored, r.node, r.alone = t.id, a.Attempt, true, a.Incarnation, before.Alone()
 	}
 	if after.LifecycleStatus == task.Finished && !was && (string(after.Result) != result(after.ClaimID) || !c.claim(after.ClaimID).finished) {
 		c.violate("%s is finished by claim %s with the result %s, which no run of that claim gave", t.id, after.ClaimID, after.Result)
 	}
 	c.wished(t, as, before, after, change)
+	c.timed(t, as, before, after)
+	c.crashed(t, before, after)
 	if as == roleMonitor && !is && before.Held() && !after.Held() {
 		c.takenBack(before)
 	}
@@ -168,6 +187,9 @@ func (c *checker) takenBack(t *task.Task) {
 	}
 	wait := scale(c.cfg.lostAfter+c.cfg.lostAfter/10, million, fastest)
 	left, said := c.left[t.Incarnation]
+	if at, dead := c.replaced[t.Incarnation]; dead {
+		wait, left, said = 0, at, true // at once
+	}
 	if r.at < c.beats[t.Incarnation]+wait-100*time.Millisecond || said && r.at < left {
 		c.violate("%s was taken back from %s although the final report of claim %s was on the bus since %d ms",
 			t.ID, t.Incarnation, t.ClaimID, r.at.Milliseconds())
@@ -175,7 +197,12 @@ func (c *checker) takenBack(t *task.Task) {
 }
 
 // beat notes a heartbeat that took effect.
-func (c *checker) beat(incarnation string) { c.beats[incarnation] = c.world.now }
+func (c *checker) beat(n *registry.Node) {
+	c.beats[n.Incarnation] = c.world.now
+	if _, known := c.replaced[n.Replaces]; !known && n.Replaces != "" {
+		c.replaced[n.Replaces] = c.world.now
+	}
+}
 
 // published is called with each record that comes to the bus.
 func (c *checker) published(by *process, topic string, serial uint64, value []byte) {
@@ -284,9 +311,11 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 		}
 	}
 	t.runs = append(t.runs, r)
+	c.limited(t, r)
 	if s.node.running++; s.node.running > c.cfg.capacity {
 		c.violate("%s runs %d tasks, its capacity is %d", s.process.name, s.node.running, c.cfg.capacity)
 	}
+	c.beside(r)
 	return r
 }
 
@@ -312,6 +341,7 @@ func (c *checker) end(r *taskRun, outcome string) {
 	c.world.note(r.session.process.name, "ends %s, claim %s: %s", r.task, r.claim, outcome)
 	t := c.task(r.task)
 	c.informed(t, r)
+	c.timely(t, r)
 	t.runs = slices.DeleteFunc(t.runs, func(o *taskRun) bool { return o == r })
 }
 
@@ -330,6 +360,10 @@ func (c *checker) died(p *process) {
 
 // allEnded says whether every task that the store holds has ended.
 func (c *checker) allEnded() bool {
+	if c.looked == c.changes {
+		return false // as the last look said
+	}
+	c.looked = c.changes
 	counts, err := c.truth.mem.Counts(background)
 	if err != nil {
 		panic(err)
@@ -339,6 +373,9 @@ func (c *checker) allEnded() bool {
 		if !status.Terminal() {
 			open += n
 		}
+	}
+	if open == 0 {
+		c.looked = 0
 	}
 	return open == 0
 }

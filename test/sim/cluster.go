@@ -15,8 +15,12 @@ type settings struct {
 	capacity, prefetch        int
 	partitions                int
 	strategy                  placement.Strategy
-	wishes                    int // what people ask of tasks
-	longest                   int // ms that a task takes at most
+	wishes                    int  // what people ask of tasks
+	longest                   int  // ms that a task takes at most
+	drains                    int  // how often people drain a node, or undo that
+	stateDir                  bool // nodes have a SKALD_STATE_DIR
+	deadly                    int  // so many tasks kill the process that runs them
+	timed                     int  // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
 
 	heartbeat, lostAfter, stopMargin time.Duration
 	lease, resendAfter, interval     time.Duration
@@ -37,6 +41,8 @@ type guards struct {
 	giveBackUnknown bool // a claim is given back also where its publish may have happened
 	noWish          bool // what is written does not depend on what people ask for meanwhile
 	noRepeat        bool // what people ask for is told to nodes once
+	noProof         bool // a node says of its predecessor that it is dead, without a lock
+	noAlone         bool // a task that processes died of runs beside others
 	noBarrier       bool // work is given away without a look at what is under way
 }
 
@@ -54,13 +60,14 @@ type cluster struct {
 	workers     []*worker
 	people      *people
 	started     int // processes
+	files       map[string]*lockFile
 }
 
 func newCluster(w *world, cfg settings, g guards) *cluster {
-	cl := &cluster{world: w, cfg: cfg, guards: g, net: &net{world: w}}
+	cl := &cluster{world: w, cfg: cfg, guards: g, net: &net{world: w}, files: map[string]*lockFile{}}
 	cl.check = newChecker(w, &cl.cfg)
 	cl.truth = &truth{world: w, net: cl.net, mem: memory.New(), guards: g, check: cl.check}
-	cl.check.truth = cl.truth
+	cl.check.truth, cl.check.cluster = cl.truth, cl
 	cl.broker = newBroker(w, cl.net, cl.check, cfg.partitions)
 	cl.redis = newRedis(w, cl.net, cl.check)
 	for i := range cfg.controllers {
@@ -96,6 +103,27 @@ func (cl *cluster) speed() int64 {
 // quiet says whether all is done and nothing is left: the tasks have ended, and the books of leader and nodes are empty.
 func (cl *cluster) quiet() bool {
 	return cl.people.threads == 0 && cl.check.acked == cl.cfg.tasks && cl.check.allEnded() && cl.held() == 0
+}
+
+// crash kills a worker, which is started again after a while.
+func (n *worker) crash(after time.Duration) {
+	n.world.kill(n.process)
+	n.world.after(after, func() {
+		if i := slices.Index(n.workers, n); i >= 0 {
+			n.reviveWorker(i)
+		}
+	})
+}
+
+// reviveWorker starts a dead worker again, under the same id or, now and then, another one.
+func (cl *cluster) reviveWorker(i int) {
+	if n := cl.workers[i]; n.process.dead {
+		id := n.id
+		if cl.world.chance(250) {
+			id += "x"
+		}
+		cl.workers[i] = cl.startWorker(id)
+	}
 }
 
 // held is how many claims leader and nodes have not forgotten; -1 if nobody leads.

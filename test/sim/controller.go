@@ -49,11 +49,11 @@ func (cl *cluster) startController(name string) *controller {
 }
 
 func (c *controller) store(as role) *seamStore {
-	return &seamStore{Store: c.truth.mem, truth: c.truth, process: c.process, role: as}
+	return &seamStore{truth: c.truth, process: c.process, role: as}
 }
 func (c *controller) bus() *seamBus { return &seamBus{broker: c.broker, process: c.process} }
 func (c *controller) registry() *seamRegistry {
-	return &seamRegistry{Registry: c.redis.mem, redis: c.redis, process: c.process}
+	return &seamRegistry{redis: c.redis, process: c.process}
 }
 
 // lead takes part in the election until the process stops. A leadership whose lease is over acts no more, but goes on listening until this

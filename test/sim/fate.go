@@ -22,7 +22,7 @@ var faults = []struct {
 	do   func(*fate)
 }{
 	{"crash-node", (*fate).crashNode}, {"crash-node", (*fate).crashNode}, {"crash-controller", (*fate).crashController},
-	{"freeze-node", (*fate).freezeNode}, {"freeze-controller", (*fate).freezeController},
+	{"freeze-node", (*fate).freezeNode}, {"twin", (*fate).twin}, {"freeze-controller", (*fate).freezeController},
 	{"stop-node", (*fate).stopNode}, {"stop-controller", (*fate).stopController},
 	{"cut", (*fate).cut}, {"cut", (*fate).cut}, {"lossy", (*fate).lossy}, {"slow", (*fate).slow}, {"hush", (*fate).hush},
 	{"down", (*fate).down}, {"minority", (*fate).minority}, {"undoing", (*fate).undoing}, {"registry", (*fate).registry}, {"topics", (*fate).topics},

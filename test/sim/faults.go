@@ -8,26 +8,38 @@ import (
 )
 
 func (f *fate) crashNode() {
-	i, n := f.anyWorker()
+	_, n := f.anyWorker()
 	if n.process.dead {
 		return
 	}
 	f.soon(n.process, func() {
 		f.world.note(n.id, "CRASHES")
-		f.world.kill(n.process)
-		f.world.after(f.world.between(0, 14*time.Second), func() { f.reviveWorker(i) })
+		if f.world.chance(150) && n.file != nil {
+			f.world.note(n.id, "and its machine with it")
+			n.file.boots++
+		}
+		n.crash(f.world.between(0, 14*time.Second))
 	}, nodeLoops...)
 }
 
-// reviveWorker starts a worker again, under the same id or, now and then, another one.
-func (f *fate) reviveWorker(i int) {
-	if n := f.workers[i]; n.process.dead {
-		id := n.id
-		if f.world.chance(250) {
-			id += "x"
-		}
-		f.workers[i] = f.startWorker(id)
+// twin starts a second process under the id of a node that stands still for a while. The first one goes on to live until the faults are over.
+func (f *fate) twin() {
+	i, n := f.anyWorker()
+	if n.process.dead || n.process.frozen {
+		return
 	}
+	f.freeze(n.process, f.duration(), nodeLoops...)
+	f.world.after(f.world.between(0, 4*time.Second), func() {
+		if f.over || f.workers[i] != n || n.process.dead {
+			return
+		}
+		f.world.note(n.id, "is started a second time")
+		f.workers[i] = f.startWorker(n.id)
+		f.mending = append(f.mending, func() {
+			f.world.note(n.id, "the first of two is killed")
+			f.world.kill(n.process)
+		})
+	})
 }
 
 func (f *fate) crashController() {

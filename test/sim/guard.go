@@ -16,6 +16,8 @@ var guardSwitches = map[string]func(*guards){
 	"give-back": func(g *guards) { g.giveBackUnknown = true },
 	"wish":      func(g *guards) { g.noWish = true },
 	"repeat":    func(g *guards) { g.noRepeat = true },
+	"proof":     func(g *guards) { g.noProof = true },
+	"alone":     func(g *guards) { g.noAlone = true },
 	"barrier":   func(g *guards) { g.noBarrier = true },
 }
 

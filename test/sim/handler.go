@@ -12,6 +12,7 @@ import (
 // job is what a task's attachments say.
 type job struct {
 	Ms      int   `json:"ms"`          // how long it takes
+	Kills   int   `json:"k,omitempty"` // how many processes die of it
 	Version int64 `json:"v,omitempty"` // of these attachments
 }
 
@@ -40,6 +41,9 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 	f := fnv.New64a()
 	_, _ = f.Write([]byte(claim))
 	luck := f.Sum64()
+	if j.Kills > s.node.check.task(run.task).kills {
+		s.die(ctx, run, time.Duration(j.Ms/2)*time.Millisecond)
+	}
 	s.steps(ctx, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
 	if ctx.Err() != nil {
 		late := min(luck%190, 95) // half of them as late as they may
@@ -53,6 +57,19 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 	}
 	s.node.check.end(run, "")
 	return json.RawMessage(result(claim)), nil
+}
+
+// die has the process die of a run, unless the run ends before.
+func (s *session) die(ctx context.Context, run *taskRun, after time.Duration) {
+	w := s.process.world
+	w.rest(after, func() bool { return ctx.Err() != nil })
+	if ctx.Err() != nil {
+		return
+	}
+	w.note(s.process.name, "CRASHES by %s", run.task)
+	s.node.check.task(run.task).kills++
+	s.node.crash(w.between(0, 4*time.Second))
+	panic(killed{})
 }
 
 // steps is the work of a run: it takes a while, looks at new attachments, and pauses when it is asked to, after a while, too.
@@ -81,11 +98,12 @@ func (s *session) steps(ctx context.Context, run *taskRun, left, slow time.Durat
 			if !pause {
 				break
 			}
-			if !run.resting {
+			if from = w.now; !run.resting {
 				run.resting = true
 				w.note(s.process.name, "pauses %s", run.task)
 			}
 			w.park(never, func() bool { return ended() || closed(goOn) || len(updates) > 0 })
+			run.rested += w.now - from
 			look()
 		}
 		run.resting = false

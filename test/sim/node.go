@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,7 @@ type worker struct {
 	running  int // handlers
 	stopping bool
 	number   int
+	file     *openFile // nil = without SKALD_STATE_DIR
 }
 
 // session is one incarnation of a worker.
@@ -35,6 +37,7 @@ type session struct {
 	rounds      *node.Rounds
 	loops       int
 	over        bool // the loops are to end
+	drained     bool // it was told to stop, and has noted it
 	reading     context.Context
 	stop        context.CancelFunc
 
@@ -47,6 +50,9 @@ func (cl *cluster) startWorker(id string) *worker {
 	cl.started++
 	n := &worker{cluster: cl, process: cl.world.process(id, cl.speed()), id: id, number: cl.started}
 	n.process.onDeath = func() { cl.check.died(n.process) }
+	if cl.cfg.stateDir {
+		n.file = cl.file(id, n.process)
+	}
 	cl.world.note(id, "starts, its clock at %d/1000000", n.process.clock.speed)
 	n.process.spawn("main", n.main)
 	return n
@@ -66,8 +72,14 @@ func (n *worker) main() {
 func (n *worker) newSession() *session {
 	s := &session{node: n, process: n.process, incarnation: fmt.Sprintf("%s.%d.%d", n.id, n.number, n.sessions),
 		heard: map[string]bool{}, stale: map[string]int64{}}
+	before := n.session
 	n.session = s
+	n.check.sessions[s.incarnation] = s
 	s.reading, s.stop = context.WithCancel(background)
+	if before != nil {
+		s.rounds = before.rounds.Next(s.incarnation)
+		return s
+	}
 	cfg := node.Config{Node: config.Node{
 		Log: config.Log{Level: config.LogInfo}, ID: n.id, Mode: config.NodeModeNode, Capacity: n.cfg.capacity, Prefetch: n.cfg.prefetch,
 		Kafka:          config.Kafka{Host: "127.0.0.1", Port: 9092, TopicPartitions: n.cfg.partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
@@ -76,14 +88,19 @@ func (n *worker) newSession() *session {
 		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: 10 * time.Second,
 	}}
 	member, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
-		node.WithRegistry(&seamRegistry{Registry: n.redis.mem, redis: n.redis, process: n.process}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
+		node.WithRegistry(&seamRegistry{redis: n.redis, process: n.process}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
 	if err != nil {
 		panic(err) // the configuration above is valid
 	}
-	node.Handle(member, class, s.handle)
+	node.Handle(member, class, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+		return n.session.handle(ctx, in)
+	})
 	s.rounds, err = node.NewRounds(member, s.incarnation, func(work func()) { n.process.spawn("handler", work) })
 	if err != nil {
 		panic(err)
+	}
+	if n.file != nil {
+		s.rounds.Prove(n.file)
 	}
 	return s
 }
@@ -177,6 +194,7 @@ func (s *session) drain() {
 	w := s.process.world
 	w.note(s.node.id, "drains")
 	s.rounds.Drain()
+	s.drained = true
 	idle := func() bool { return s.rounds.Running() == 0 }
 	w.rest(3*time.Second, idle)
 	if !idle() {

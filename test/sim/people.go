@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -20,9 +21,10 @@ type people struct {
 
 func (cl *cluster) startPeople() *people {
 	p := &people{cluster: cl, process: cl.world.process("people", million)}
-	p.store = &seamStore{Store: cl.truth.mem, truth: cl.truth, process: p.process, role: rolePeople}
+	p.store = &seamStore{truth: cl.truth, process: p.process, role: rolePeople}
 	p.spawn("submit", p.submit)
 	p.spawn("ask", p.ask)
+	p.spawn("drain", p.drain)
 	p.spawn("settle", p.settle)
 	return p
 }
@@ -54,6 +56,9 @@ func (p *people) submit() {
 }
 
 func (p *people) create(page []task.Task) {
+	for i := range page {
+		p.check.submits(&page[i])
+	}
 	for {
 		out, err := p.store.Create(background, page)
 		if err == nil {
@@ -86,8 +91,25 @@ func (p *people) task(i int) task.Task {
 		}
 	}
 	now := epoch + w.now.Milliseconds()
-	return task.Task{ID: fmt.Sprintf("t%04d", i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
+	t := task.Task{ID: fmt.Sprintf("t%04d", i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
 		Priority: w.rng.IntN(3), CreateDateTime: now, UpdateDateTime: now, Attachments: job{Ms: ms}.encode()}
+	if i >= p.cfg.tasks-p.cfg.deadly {
+		kills := 1 + w.rng.IntN(2)
+		if p.cfg.stateDir {
+			kills = 1 + w.rng.IntN(5)
+		}
+		t.Attachments = job{Ms: ms, Kills: kills}.encode()
+	}
+	if w.chance(p.cfg.timed) {
+		t.NotBefore = now + w.between(0, 15*time.Second).Milliseconds()
+	}
+	if w.chance(p.cfg.timed) {
+		t.DeadlineDateTime = now + w.between(0, 40*time.Second).Milliseconds()
+	}
+	if w.chance(p.cfg.timed) {
+		t.TimeoutMs = 1 + int64(w.rng.IntN(2*ms+1))
+	}
+	return t
 }
 
 // tell calls f for a controller, which may not live any more: then the leader finds by itself what it would have been told.
@@ -120,7 +142,8 @@ var deeds = []deed{
 
 // attach replaces the attachments, at times so that the task takes longer or less long from its next run on.
 func attach(t *task.Task, now int64, rng *rand.Rand) (task.Change, bool) {
-	return task.Attach(t, job{Ms: rng.IntN(2*decodeJob(t.Attachments).Ms + 1), Version: t.AttachmentsVersion + 1}.encode(), now)
+	j := decodeJob(t.Attachments)
+	return task.Attach(t, job{Ms: rng.IntN(2*j.Ms + 1), Kills: j.Kills, Version: t.AttachmentsVersion + 1}.encode(), now)
 }
 
 func deedNamed(name string) deed {
@@ -143,6 +166,9 @@ func (p *people) ask() {
 	}
 	for range p.cfg.wishes {
 		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.wishes+1)), nil)
+		if w.now >= p.cfg.faults {
+			break
+		}
 		if len(p.check.order) == 0 {
 			continue
 		}
@@ -188,14 +214,41 @@ func (p *people) change(id string, d deed) bool {
 	return false
 }
 
+// drain has people drain nodes, and undo that.
+func (p *people) drain() {
+	w := p.world
+	for range p.cfg.drains {
+		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.drains+1)), nil)
+		if w.now >= p.cfg.faults {
+			break
+		}
+		id := p.workers[w.rng.IntN(len(p.workers))].id
+		p.setDraining(id, !p.check.draining(id))
+	}
+}
+
+// setDraining is what the API does. It reports false if nobody knows whether it is stored.
+func (p *people) setDraining(id string, draining bool) bool {
+	if err := p.store.SetDraining(background, id, draining); err != nil {
+		return false
+	}
+	p.tell(func(c *controller) { c.nodes.Signal() })
+	return true
+}
+
 // settle looks, some time after the last fault, at what has become of what people asked for, and then lets go on what is paused.
 func (p *people) settle() {
 	w := p.world
 	w.park(p.cfg.faults, nil)
-	for p.net.late > 0 || p.check.anyPaused() && !p.check.calm() {
+	for p.threads > 1 || p.net.late > 0 || (p.check.anyPaused() || len(p.check.drained) > 0) && !p.check.calm() {
 		w.park(w.now+time.Second, nil)
 	}
 	p.check.obeyed()
+	for _, id := range slices.Sorted(maps.Keys(p.check.drained)) {
+		for !p.setDraining(id, false) {
+			w.park(w.now+time.Second, nil)
+		}
+	}
 	for p.check.anyPaused() {
 		for _, t := range p.check.order {
 			p.change(t.id, deedNamed("resume"))

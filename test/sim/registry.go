@@ -53,10 +53,8 @@ func (r *redis) restart(with []registry.Node) {
 	}
 }
 
-// seamRegistry is Redis as one process sees it.
-// A method of the registry that is not here yet goes to the memory registry as it is: no turn, no fault.
+// seamRegistry is Redis as one process sees it. Every method is a turn.
 type seamRegistry struct {
-	registry.Registry
 	*redis
 	process *process
 }
@@ -79,7 +77,7 @@ func (s *seamRegistry) Beat(ctx context.Context, n *registry.Node) error {
 	return s.call(ctx, "beat", func() error {
 		err := s.mem.Beat(background, &beat)
 		if err == nil {
-			s.check.beat(beat.Incarnation)
+			s.check.beat(&beat)
 		}
 		return err
 	})

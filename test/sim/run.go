@@ -78,6 +78,16 @@ func draw(w *world, o options) settings {
 	if w.chance(250) {
 		s.controllers = 3
 	}
+	if w.chance(300) {
+		s.drains = 1 + w.rng.IntN(6)
+	}
+	s.stateDir = w.chance(500)
+	if w.chance(300) {
+		s.deadly = 1 + w.rng.IntN(3)
+	}
+	if w.chance(500) {
+		s.timed = w.rng.IntN(300)
+	}
 	if o.nodes > 0 {
 		s.nodes = o.nodes
 	}

@@ -99,6 +99,8 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"give-back": {[]string{"lossy", "cut"}, "and has been running at"},
 		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be "},
 		"repeat":    {[]string{"topics"}, "has not ended"},
+		"proof":     {[]string{"twin"}, " has not crashed"},
+		"alone":     {[]string{"crash-node"}, "is to run alone"},
 		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since"},
 	}
 	if len(cases) != len(guardNames()) {

@@ -54,10 +54,9 @@ const (
 	rolePeople     role = "people"
 )
 
-// seamStore is the database as one loop of one process sees it. A method of the store that is not here yet goes to the memory store as it
-// is: no turn, no fault.
+// seamStore is the database as one loop of one process sees it. Every method is a turn; one of the interface that is not here panics.
 type seamStore struct {
-	store.Store
+	store.Store // nil
 	*truth
 	process *process
 	role    role
@@ -150,6 +149,7 @@ func (t *truth) get(id string) (task.Task, bool) {
 func (s *seamStore) Create(ctx context.Context, tasks []task.Task) (out []store.CreateOutcome, err error) {
 	tasks = slices.Clone(tasks)
 	err = s.write(ctx, "create", func(bool) error {
+		s.check.changes++
 		out, err = s.mem.Create(background, tasks)
 		return err
 	})
@@ -159,6 +159,11 @@ func (s *seamStore) Create(ctx context.Context, tasks []task.Task) (out []store.
 // Pending implements [store.Tasks].
 func (s *seamStore) Pending(ctx context.Context, after store.Place, limit int) (page store.PendingPage, err error) {
 	err = s.ask(ctx, "pending", func(bool) error { page, err = s.mem.Pending(background, after, limit); return err })
+	for i := range page.Tasks {
+		if s.guards.noAlone {
+			page.Tasks[i].Crashes = 0
+		}
+	}
 	return page, err
 }
 
@@ -271,6 +276,20 @@ func (s *seamStore) Dispatcher(ctx context.Context) (d store.Dispatcher, err err
 func (s *seamStore) SwapDispatcher(ctx context.Context, d store.Dispatcher) (ok bool, err error) {
 	err = s.write(ctx, "save settings", func(bool) error { ok, err = s.mem.SwapDispatcher(background, d); return err })
 	return ok && err == nil, err
+}
+
+// Draining implements [store.Settings].
+func (s *seamStore) Draining(ctx context.Context) (nodes []string, err error) {
+	err = s.ask(ctx, "draining", func(bool) error { nodes, err = s.mem.Draining(background); return err })
+	return nodes, err
+}
+
+// SetDraining implements [store.Settings].
+func (s *seamStore) SetDraining(ctx context.Context, node string, draining bool) error {
+	return s.write(ctx, "set draining", func(bool) error {
+		s.check.drains(node, draining)
+		return s.mem.SetDraining(background, node, draining)
+	})
 }
 
 // Ping implements [store.Store].

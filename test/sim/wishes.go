@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/task"
@@ -70,9 +72,16 @@ func (c *checker) informed(t *taskRecord, r *taskRun) {
 
 // obeyed checks that everything that people want has been carried out.
 func (c *checker) obeyed() {
+	for _, id := range slices.Sorted(maps.Keys(c.drained)) {
+		c.drainedWell(id)
+	}
 	for _, t := range c.order {
 		doc, ok := c.truth.get(t.id)
-		if !ok || doc.LifecycleStatus.Terminal() || !c.calm(t.wish.at) {
+		if !ok || doc.LifecycleStatus.Terminal() {
+			continue
+		}
+		c.overdue(t)
+		if !c.calm(t.wish.at) {
 			continue
 		}
 		switch want := t.wish.want; {

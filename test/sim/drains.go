@@ -1,0 +1,52 @@
+package main
+
+import "github.com/skalds-go/skalds/pkg/registry"
+
+// drains notes that people want a node drained, or not any more.
+func (c *checker) drains(node string, draining bool) {
+	c.world.note("people", "want %s drained: %t", node, draining)
+	if !draining {
+		delete(c.drained, node)
+	} else if _, was := c.drained[node]; !was {
+		c.drained[node] = c.world.now
+	}
+}
+
+// draining says whether people want a node drained.
+func (c *checker) draining(node string) bool {
+	_, yes := c.drained[node]
+	return yes
+}
+
+// placed checks that a task is not placed at a node that has been drained for long.
+func (c *checker) placed(t *taskRecord, node string) {
+	if at, drained := c.drained[node]; drained && c.calm(at) {
+		c.violate("%s was placed at %s, which is to be drained since %d ms", t.id, node, at.Milliseconds())
+	}
+}
+
+// drainedWell checks that a node which has been drained for long pauses nothing, and says so.
+func (c *checker) drainedWell(id string) {
+	if !c.calm(c.drained[id]) {
+		return
+	}
+	for _, n := range c.cluster.workers {
+		if n.id != id || n.process.dead || n.session == nil {
+			continue
+		}
+		for _, t := range c.order {
+			for _, r := range t.runs {
+				if r.session == n.session && r.resting {
+					c.violate("%s pauses at %s, which is to be drained since %d ms", t.id, id, c.drained[id].Milliseconds())
+				}
+			}
+		}
+		seen, ok, err := c.cluster.redis.mem.Node(background, id)
+		if err != nil {
+			panic(err) // the memory registry always answers
+		}
+		if ok && seen.Incarnation == n.session.incarnation && seen.State != registry.Draining {
+			c.violate("%s is to be drained since %d ms, and is %s", id, c.drained[id].Milliseconds(), seen.State)
+		}
+	}
+}
