@@ -3,8 +3,8 @@ package placement
 var binpack = definition{
 	name:   Binpack,
 	every:  true, // placing makes a node the better pick
-	choose: ranked(func(n *node) (float64, int64) { return -n.ratio(), 0 }),
-	score: func(*scan) func(n *node) (float64, int64, string) {
-		return func(n *node) (float64, int64, string) { return -n.ratio(), 0, n.slotsInWords() }
-	},
+	choose: ranked(byFullness),
+	score:  func(*scan) (rank, func(n *node) string) { return byFullness, (*node).slotsInWords },
 }
+
+func byFullness(n *node) (float64, int64) { return -n.ratio(), 0 }

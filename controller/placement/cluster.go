@@ -82,24 +82,24 @@ func (c *Cluster) count(n *node, sign int) {
 // Set takes in a node as it is now: one that is new, or in place of what was known of it. Whose figures are nonsense (see Node.Check) takes
 // no work, as after Remove.
 func (c *Cluster) Set(n Node) {
-	if n.Check() != "" {
+	i, known := c.ids[n.ID]
+	texts := !known || !slices.Equal(c.nodes[i].classes, n.Classes) || !maps.Equal(c.nodes[i].labels, n.Labels)
+	if n.checkFigures() != "" || texts && n.checkTexts() != "" {
 		c.Remove(n.ID)
 		return
 	}
-	i, known := c.ids[n.ID]
 	if !known {
 		i = c.join(&n)
 	}
 	s := &c.nodes[i]
 	c.sets++
 	s.set = c.sets
-	static := !known || s.capacity != n.Capacity || s.prefetch != n.Prefetch
-	if !slices.Equal(s.classes, n.Classes) || !maps.Equal(s.labels, n.Labels) {
+	if texts {
 		c.index.remove(s, i)
 		s.classes, s.labels = n.Classes, n.Labels
 		c.index.add(s, i)
-		static = true
 	}
+	static := texts || s.capacity != n.Capacity || s.prefetch != n.Prefetch
 	c.count(s, -1)
 	grown := n.Load < s.load || s.throttled && !n.Throttled
 	moved := s.read(&n) || n.Load != s.load || s.throttled != n.Throttled
@@ -138,7 +138,7 @@ func (c *Cluster) join(n *Node) int32 {
 	}
 	c.joins++
 	s := &c.nodes[i]
-	*s = node{alive: true, id: n.ID, hash: hash(n.ID), joined: c.joins, stamps: s.stamps, served: n.Served, joining: n.Served == 0, aged: 1}
+	*s = node{alive: true, id: n.ID, joined: c.joins, stamps: s.stamps, served: n.Served, joining: n.Served == 0, aged: 1}
 	if s.joining {
 		c.joiners = append(c.joiners, i)
 	}
@@ -164,7 +164,7 @@ const halfLife = 10 * time.Second
 func (n *node) takeLimits(to *Node) (changed, room bool) {
 	if len(to.ByClass) == 0 {
 		changed = len(n.limits) > 0
-		n.limits = nil
+		n.limits, n.limited = nil, false
 		return changed, false
 	}
 	changed = len(n.limits) != len(to.ByClass)
@@ -179,7 +179,7 @@ func (n *node) takeLimits(to *Node) (changed, room bool) {
 		n.limits[at].load = load
 	}
 	if changed {
-		n.limits = n.limits[:0]
+		n.limits, n.limited = n.limits[:0], true
 		for class, capacity := range to.ByClass {
 			n.limits = append(n.limits, limit{class: class, capacity: capacity, load: to.LoadByClass[class]})
 		}
@@ -208,7 +208,7 @@ func (c *Cluster) Remove(id string) {
 	c.index.remove(n, i)
 	delete(c.ids, id)
 	n.alive, n.kept, n.joining = false, false, false
-	n.classes, n.labels, n.limits = nil, nil, nil
+	n.classes, n.labels, n.limits, n.limited = nil, nil, nil, false
 	c.free = append(c.free, i)
 	c.noteBetter(i, true)
 }

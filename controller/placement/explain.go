@@ -15,13 +15,13 @@ type Explanation struct {
 	NoClass   int `json:"noClass"`
 	NoLabels  int `json:"noLabels"`
 	TooSmall  int `json:"tooSmall"` // could never hold so many slots of the class
+	Full      int `json:"full"`     // have not so much room; for a task that must be alone: are not empty
 	Anti      int `json:"anti"`     // hold a task of the same anti-affinity key
 	Avoided   int `json:"avoided"`  // were crashed by the task
+	Kept      int `json:"kept"`     // take nothing, so that they become empty for a task that must be alone
 	Throttled int `json:"throttled"`
-	Kept      int `json:"kept"` // take nothing, so that they become empty for a task that must be alone
-	Full      int `json:"full"`
 
-	FullNodes []string `json:"fullNodes,omitempty"` // ids, the first ten of them
+	FullNodes []string `json:"fullNodes,omitempty"` // ids of those that are full or kept, the first ten of them
 	Class     string   `json:"class"`
 	Selector  string   `json:"selector,omitempty"`
 	Slots     int      `json:"slots"`    // that the task takes
@@ -67,7 +67,6 @@ func (c *Cluster) Explain(q *Request) Explanation {
 	e := Explanation{Strategy: p.plan.name(), Nodes: len(c.ids), Class: q.Class, Selector: q.Selector.String(), Slots: p.width, Alone: q.Alone}
 	x := &scan{q: q, by: p.plan.by}
 	var left []*node
-	var full []string
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		if !n.alive {
@@ -78,13 +77,10 @@ func (c *Cluster) Explain(q *Request) Explanation {
 		}
 		if p.members.isAble(int32(i)) { //nolint:gosec // an index of nodes
 			x.members = append(x.members, n)
-			if !p.room(n, q.widest()) {
-				full = append(full, n.id)
-			}
 		}
 	}
-	slices.Sort(full)
-	e.FullNodes = full[:min(len(full), maxFullNodes)]
+	slices.Sort(e.FullNodes)
+	e.FullNodes = e.FullNodes[:min(len(e.FullNodes), maxFullNodes)]
 	if len(left) == 0 {
 		e.Reason = e.why(p, q)
 		return e
@@ -123,16 +119,18 @@ func (p *pool) filter(e *Explanation, n *node, q *Request) bool {
 	}
 	e.MostFree = max(e.MostFree, n.room(p.class))
 	switch {
+	case !p.room(n, q.widest()):
+		e.Full++
+		e.FullNodes = append(e.FullNodes, n.id)
 	case p.c.excluded(n) && slices.Contains(q.Anti, n.id):
 		e.Anti++
 	case p.c.excluded(n):
 		e.Avoided++
-	case n.throttled:
-		e.Throttled++
 	case n.kept:
 		e.Kept++
-	case !p.room(n, q.widest()):
-		e.Full++
+		e.FullNodes = append(e.FullNodes, n.id)
+	case n.throttled:
+		e.Throttled++
 	default:
 		return true
 	}
@@ -180,17 +178,32 @@ func (e *Explanation) rank(p *pool, x *scan, left []*node, q *Request) {
 			first = fit
 		}
 	}
-	score := p.plan.score(x)
+	score := p.plan.score
 	if q.Alone {
-		score = leastTasks.score(x)
+		score = func(*scan) (rank, func(n *node) string) {
+			return func(n *node) (float64, int64) { return 0, n.last }, func(*node) string { return "empty" }
+		}
 	}
-	slices.SortFunc(first, func(a, b *node) int {
-		r, t, _ := score(a)
-		s, u, _ := score(b)
-		return cmp.Or(cmp.Compare(r, s), cmp.Compare(t, u), cmp.Compare(a.id, b.id))
-	})
-	for _, n := range first[:min(len(first), maxBest)] {
-		_, _, words := score(n)
-		e.Best = append(e.Best, Score{Node: n.id, Score: words})
+	rank, words := score(x)
+	for _, n := range least(first, rank) {
+		e.Best = append(e.Best, Score{Node: n.id, Score: words(n)})
 	}
+}
+
+// least gives the first nodes in an order, at most maxBest.
+func least(nodes []*node, r rank) []*node {
+	var best []*node
+	before := func(a, b *node) int {
+		x, t := r(a)
+		y, u := r(b)
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(t, u), cmp.Compare(a.id, b.id))
+	}
+	for _, n := range nodes {
+		at, _ := slices.BinarySearchFunc(best, n, before)
+		if at < maxBest {
+			best = slices.Insert(best, at, n)
+			best = best[:min(len(best), maxBest)]
+		}
+	}
+	return best
 }

@@ -5,9 +5,7 @@ import "fmt"
 var leastTasks = definition{
 	name:   LeastTasks,
 	choose: ranked(byRatio),
-	score: func(*scan) func(n *node) (float64, int64, string) {
-		return func(n *node) (float64, int64, string) { return n.ratio(), n.last, n.slotsInWords() }
-	},
+	score:  func(*scan) (rank, func(n *node) string) { return byRatio, (*node).slotsInWords },
 }
 
 func byRatio(n *node) (float64, int64) { return n.ratio(), n.last }

@@ -338,7 +338,8 @@ func (x *machine) ask(t *rapid.T, q Request) {
 		}
 		t.Fatalf("%s picked %s in stage %s, want %v", q.Strategy, d.Node, stageNames[kind], ids)
 	}
-	if s := strategyOf(plan); s != Random && s != PowerOfTwo && s != RoundRobin && e.Best[0].Node != d.Node {
+	// What ROUND_ROBIN owes is not for an explanation to know, nor what will be drawn.
+	if s := strategyOf(plan); s != Random && s != PowerOfTwo && s != RoundRobin && !slices.Contains(list, x.m.nodes[e.Best[0].Node]) {
 		t.Fatalf("%s picked %s, and its explanation says %v", q.Strategy, d.Node, e.Best)
 	}
 	load := q.width()

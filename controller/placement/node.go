@@ -35,7 +35,13 @@ type Node struct {
 
 // Check says why a node's figures are nonsense, so that it gets no work; empty if they are not.
 func (n *Node) Check() string {
-	const longest = 4096
+	if reason := n.checkFigures(); reason != "" {
+		return reason
+	}
+	return n.checkTexts()
+}
+
+func (n *Node) checkFigures() string {
 	switch {
 	case n.ID == "":
 		return "its id is empty"
@@ -53,6 +59,18 @@ func (n *Node) Check() string {
 		return fmt.Sprintf("its reading is from the future: %v old", n.Age)
 	case n.Served < 0:
 		return fmt.Sprintf("its count of tasks is %d, must not be negative", n.Served)
+	}
+	for class, limit := range n.ByClass {
+		if load := n.LoadByClass[class]; limit < 0 || limit > MaxCapacity || load < 0 || load > MaxLoad {
+			return fmt.Sprintf("its capacity for class %.80q is %d and its load of it %d", class, limit, load)
+		}
+	}
+	return ""
+}
+
+func (n *Node) checkTexts() string {
+	const longest = 4096
+	switch {
 	case len(n.Labels) > MaxLabels:
 		return fmt.Sprintf("it has %d labels, %d at most", len(n.Labels), MaxLabels)
 	case len(n.Classes) > MaxClasses || len(n.ByClass) > MaxClasses:
@@ -63,36 +81,32 @@ func (n *Node) Check() string {
 			return fmt.Sprintf("a label has %d bytes, %d at most", max(len(key), len(value)), longest)
 		}
 	}
-	for class, limit := range n.ByClass {
-		if load := n.LoadByClass[class]; limit < 0 || limit > MaxCapacity || load < 0 || load > MaxLoad {
-			return fmt.Sprintf("its capacity for class %.80q is %d and its load of it %d", class, limit, load)
-		}
-	}
 	return ""
 }
 
 func unreal(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
-// node is a node in the index.
+// node is a node in the index. What a decision looks at comes first: it is 64 bytes, as a line of the cache is, and the whole is 192.
 type node struct {
 	capacity, prefetch, load int
 	served                   int64     // tasks given to it
 	last                     int64     // the number of the placement that gave it the last; 0 = none yet
-	limits                   []limit   // capacity by class
-	stamps                   [2]uint32 // changes in each log; see changes
 	mark                     uint64    // the request that excludes it
+	stamps                   [2]uint32 // changes in each log; see changes
 
 	alive     bool
 	throttled bool
 	kept      bool // free for a task that must be alone
 	joining   bool // served is yet to be found
+	limited   bool // it has limits
+
+	limits []limit // capacity by class
 
 	cpu, memory, aged float64 // aged: how much the readings still count, 0 to 1
 	age               time.Duration
 	fresh             int
 
 	id      string
-	hash    uint64 // of the id
 	classes []string
 	labels  map[string]string
 

@@ -3,9 +3,7 @@ package placement
 var powerOfTwo = definition{
 	name:   PowerOfTwo,
 	choose: func(s *stage) chooser { return &drawing{stage: s, of: 2} },
-	score: func(*scan) func(n *node) (float64, int64, string) {
-		return func(n *node) (float64, int64, string) {
-			return n.ratio(), n.last, n.slotsInWords() + "; the lighter one of two that are drawn is taken"
-		}
+	score: func(*scan) (rank, func(n *node) string) {
+		return byRatio, func(n *node) string { return n.slotsInWords() + "; the lighter of two that are drawn is taken" }
 	},
 }

@@ -3,8 +3,8 @@ package placement
 var random = definition{
 	name:   Random,
 	choose: func(s *stage) chooser { return &drawing{stage: s, of: 1} },
-	score: func(*scan) func(n *node) (float64, int64, string) {
-		return func(n *node) (float64, int64, string) { return 0, 0, "as likely as the others" }
+	score: func(*scan) (rank, func(n *node) string) {
+		return func(*node) (float64, int64) { return 0, 0 }, func(*node) string { return "as likely as the others" }
 	},
 }
 

@@ -11,6 +11,7 @@ type ranking struct {
 	*stage
 	rank  rank
 	size  *int   // of the nodes that there are to rank
+	log   int    // whose stamps its items have
 	items []item // a heap with four children
 	aside []item // excluded by the present request
 }
@@ -23,7 +24,14 @@ type item struct {
 }
 
 func ranked(r rank) func(s *stage) chooser {
-	return func(s *stage) chooser { return &ranking{stage: s, rank: r, size: &s.p.members.able} }
+	return func(s *stage) chooser {
+		h := rankingOf(s, r)
+		return &h
+	}
+}
+
+func rankingOf(s *stage, r rank) ranking {
+	return ranking{stage: s, rank: r, size: &s.p.members.able, log: s.p.log}
 }
 
 func (h *ranking) add(i int32) {
@@ -31,11 +39,14 @@ func (h *ranking) add(i int32) {
 	if !h.fits(n) {
 		return
 	}
-	if len(h.items) >= 2*(*h.size)+emptyWeight {
+	switch {
+	case h.items == nil:
+		h.items = make([]item, 0, *h.size+1)
+	case len(h.items) >= 2*(*h.size)+emptyWeight:
 		h.tidy()
 	}
 	rank, turn := h.rank(n)
-	h.push(item{rank: rank, turn: turn, node: i, stamp: n.stamps[h.p.log]})
+	h.push(item{rank: rank, turn: turn, node: i, stamp: n.stamps[h.log]})
 }
 
 func (h *ranking) drop(int32) {} // its stamp has changed
@@ -54,7 +65,7 @@ func (h *ranking) tidy() {
 // holds says whether an item stands for a node that fits.
 func (h *ranking) holds(e *item) bool {
 	n := &h.c.nodes[e.node]
-	return e.stamp == n.stamps[h.p.log] && h.fits(n)
+	return e.stamp == n.stamps[h.log] && h.fits(n)
 }
 
 func (h *ranking) pick(*Request) int32 {
@@ -99,14 +110,18 @@ func (h *ranking) less(a, b *item) bool {
 
 func (h *ranking) push(e item) {
 	h.items = append(h.items, e)
-	at := len(h.items) - 1
+	h.up(len(h.items)-1, e)
+}
+
+// up puts an item at a place that is free, or higher, where it belongs.
+func (h *ranking) up(at int, e item) {
 	for at > 0 {
-		up := (at - 1) / 4
-		if !h.less(&e, &h.items[up]) {
+		parent := (at - 1) / 4
+		if !h.less(&e, &h.items[parent]) {
 			break
 		}
-		h.items[at] = h.items[up]
-		at = up
+		h.items[at] = h.items[parent]
+		at = parent
 	}
 	h.items[at] = e
 }
@@ -119,25 +134,19 @@ func (h *ranking) pop() {
 	}
 }
 
-// down puts an item in the place of the top, and moves it down to where it belongs.
+// down takes the top away and puts an item where it belongs. That is near the bottom, mostly: so the place of the top is moved down to there
+// first, which takes a comparison less at each level, and then up to where the item belongs.
 func (h *ranking) down(e item) {
 	at := 0
-	for {
-		child := 4*at + 1
-		if child >= len(h.items) {
-			break
-		}
+	for child := 1; child < len(h.items); child = 4*at + 1 {
 		least := child
 		for k := child + 1; k < min(child+4, len(h.items)); k++ {
 			if h.less(&h.items[k], &h.items[least]) {
 				least = k
 			}
 		}
-		if !h.less(&h.items[least], &e) {
-			break
-		}
 		h.items[at] = h.items[least]
 		at = least
 	}
-	h.items[at] = e
+	h.up(at, e)
 }

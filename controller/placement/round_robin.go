@@ -6,13 +6,12 @@ var roundRobin = definition{
 	name: RoundRobin,
 	choose: func(s *stage) chooser {
 		r := &rotating{}
-		r.ranking = ranking{stage: s, rank: r.count, size: &s.p.members.able}
+		r.ranking = rankingOf(s, r.count)
 		return r
 	},
-	score: func(*scan) func(n *node) (float64, int64, string) {
-		return func(n *node) (float64, int64, string) {
-			return float64(n.served), n.last, fmt.Sprintf("%d tasks given to it so far", n.served)
-		}
+	score: func(*scan) (rank, func(n *node) string) {
+		return func(n *node) (float64, int64) { return float64(n.served), n.last },
+			func(n *node) string { return fmt.Sprintf("%d tasks given to it so far", n.served) }
 	},
 }
 

@@ -15,7 +15,7 @@ var spread = definition{
 	choose: func(s *stage) chooser {
 		return &spreading{stage: s, groups: make(map[string]*group), of: make(map[int32]part)}
 	},
-	score: func(x *scan) func(n *node) (float64, int64, string) {
+	score: func(x *scan) (rank, func(n *node) string) {
 		groups := make(map[string]*group)
 		for _, n := range x.members {
 			value := n.labels[x.by]
@@ -33,14 +33,16 @@ var spread = definition{
 		for i, g := range order {
 			g.at = i
 		}
-		return func(n *node) (float64, int64, string) {
-			g := groups[n.labels[x.by]]
-			where := fmt.Sprintf("%s %s", x.by, g.value)
-			if g.value == "" {
-				where = "nodes without " + x.by
+		return func(n *node) (float64, int64) {
+				return float64(groups[n.labels[x.by]].at)*(2*MaxCapacity) + n.ratio(), n.last
+			}, func(n *node) string {
+				g := groups[n.labels[x.by]]
+				where := x.by + " " + g.value
+				if g.value == "" {
+					where = "nodes without " + x.by
+				}
+				return fmt.Sprintf("%s: %d slots in use; %s", where, g.load, n.slotsInWords())
 			}
-			return float64(g.at)*(2*MaxCapacity) + n.ratio(), n.last, fmt.Sprintf("%s: %d slots in use; %s", where, g.load, n.slotsInWords())
-		}
 	},
 }
 
@@ -68,10 +70,17 @@ type group struct {
 type part struct {
 	group *group
 	load  int
+	stamp uint32 // of the node when it was added to the group's ranking
 }
 
 func (g *group) compare(o *group) int {
-	return cmp.Or(cmp.Compare(g.load, o.load), cmp.Compare(g.turn, o.turn), strings.Compare(g.value, o.value))
+	switch {
+	case g.load != o.load:
+		return cmp.Compare(g.load, o.load)
+	case g.turn != o.turn:
+		return cmp.Compare(g.turn, o.turn)
+	}
+	return strings.Compare(g.value, o.value)
 }
 
 func (s *spreading) add(i int32) {
@@ -85,8 +94,11 @@ func (s *spreading) add(i int32) {
 	g.load += n.load - p.load
 	g.turn = max(g.turn, n.last)
 	p.load = n.load
+	if stamp := n.stamps[better]; !known || p.stamp != stamp {
+		p.stamp = stamp
+		g.nodes.add(i)
+	}
 	s.of[i] = p
-	g.nodes.add(i)
 	s.fix(g)
 }
 
@@ -94,7 +106,7 @@ func (s *spreading) group(value string) *group {
 	g, ok := s.groups[value]
 	if !ok {
 		g = &group{value: value, at: -1}
-		g.nodes = ranking{stage: s.stage, rank: byRatio, size: &g.members}
+		g.nodes = ranking{stage: s.stage, rank: byRatio, size: &g.members, log: better}
 		s.groups[value] = g
 	}
 	return g

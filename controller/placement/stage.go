@@ -61,7 +61,7 @@ func (p *pool) room(n *node, kind int) bool {
 
 // classFits says whether a node has room for a task of the pool beside others of the class.
 func (p *pool) classFits(n *node) bool {
-	if len(n.limits) == 0 {
+	if !n.limited {
 		return true
 	}
 	i := n.limit(p.class)

@@ -7,22 +7,20 @@ import (
 )
 
 var sticky = definition{
-	name: Sticky,
-	choose: func(s *stage) chooser {
-		return &sticking{ranking: ranking{stage: s, rank: byRatio, size: &s.p.members.able}}
-	},
-	score: func(x *scan) func(n *node) (float64, int64, string) {
+	name:   Sticky,
+	choose: func(s *stage) chooser { return &sticking{ranking: rankingOf(s, byRatio)} },
+	score: func(x *scan) (rank, func(n *node) string) {
 		if x.q.StickyKey == "" {
 			return leastTasks.score(x)
 		}
 		key := hash(x.q.StickyKey)
-		order := slices.SortedFunc(slices.Values(x.members), func(a, b *node) int { return cmp.Compare(affinity(key, b.hash), affinity(key, a.hash)) })
+		order := slices.SortedFunc(slices.Values(x.members), func(a, b *node) int { return cmp.Compare(affinity(key, hash(b.id)), affinity(key, hash(a.id))) })
 		place := make(map[*node]int, len(order))
 		for i, n := range order {
 			place[n] = i + 1
 		}
-		return func(n *node) (float64, int64, string) {
-			return float64(place[n]), 0, fmt.Sprintf("place %d of %d in the order of the sticky key; %s", place[n], len(order), n.slotsInWords())
+		return func(n *node) (float64, int64) { return float64(place[n]), 0 }, func(n *node) string {
+			return fmt.Sprintf("place %d of %d in the order of the sticky key; %s", place[n], len(order), n.slotsInWords())
 		}
 	},
 }
@@ -47,7 +45,7 @@ func (s *sticking) pick(q *Request) int32 {
 		s.age, s.nodes, s.hashes = s.p.age, s.nodes[:0], s.hashes[:0]
 		for i := range s.p.members.all {
 			s.nodes = append(s.nodes, i)
-			s.hashes = append(s.hashes, s.c.nodes[i].hash)
+			s.hashes = append(s.hashes, hash(s.c.nodes[i].id))
 		}
 	}
 	key := hash(q.StickyKey)

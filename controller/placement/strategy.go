@@ -43,8 +43,8 @@ type definition struct {
 	every bool
 	// choose makes the chooser of one stage of a pool.
 	choose func(s *stage) chooser
-	// score gives a node's place in the order, least first, and says it in words; it is for explanations only.
-	score func(x *scan) func(n *node) (rank float64, turn int64, words string)
+	// score gives a node's place in the order, least first, and says it in words. It is for explanations only.
+	score func(x *scan) (rank, func(n *node) string)
 }
 
 // table lists the strategies.
