@@ -140,7 +140,7 @@ func printNodes(w io.Writer, f format, nodes []client.Node) error {
 	}
 	t := columns(w)
 	if f == asTable {
-		if err := row(t, "ID", "STATE", "MODE", "RUNNING", "QUEUED", "CAPACITY", "FINISHED", "CLASSES", "LABELS", "UP"); err != nil {
+		if err := row(t, "ID", "STATE", "MODE", "RUNNING", "QUEUED", "SLOTS", "CPU", "MEMORY", "FINISHED", "CLASSES", "LABELS", "UP"); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,8 @@ func printNodes(w io.Writer, f format, nodes []client.Node) error {
 		n := &nodes[i]
 		cells := []any{n.ID}
 		if f == asTable {
-			cells = append(cells, n.State, n.Mode, n.Running, n.Queued, n.Capacity, n.Finished, strings.Join(n.Classes, ","), labelText(n.Labels), age(n.StartedAt, now))
+			cells = append(cells, n.State, n.Mode, n.Running, n.Queued, fmt.Sprintf("%d/%d", n.SlotsRunning, n.Capacity),
+				cpuText(n, 2, "/", ""), memoryText(n, "/"), n.Finished, strings.Join(classTexts(n, "%s %d/%d"), ","), labelText(n.Labels), age(n.StartedAt, now))
 		}
 		if err := row(t, cells...); err != nil {
 			return err
@@ -166,6 +167,36 @@ func labelText(labels map[string]string) string {
 	return strings.Join(list, ",")
 }
 
+// classTexts are the node's classes, those that have a capacity of their own with what they take of it.
+func classTexts(n *client.Node, limited string) []string {
+	list := make([]string, len(n.Classes))
+	for i, class := range n.Classes {
+		list[i] = class
+		if most, ok := n.CapacityByClass[class]; ok {
+			list[i] = fmt.Sprintf(limited, class, n.RunningByClass[class], most)
+		}
+	}
+	return list
+}
+
+// cpuText is how many cores the process uses, of those that it may if it says that.
+func cpuText(n *client.Node, digits int, of, unit string) string {
+	text := strconv.FormatFloat(n.CPU, 'f', digits, 64)
+	if n.CPUs > 0 {
+		text += of + strconv.Itoa(n.CPUs)
+	}
+	return text + unit
+}
+
+// memoryText is cpuText for memory.
+func memoryText(n *client.Node, of string) string {
+	text := strconv.FormatInt(n.Memory>>20, 10)
+	if n.MemoryTotal > 0 {
+		text += of + strconv.FormatInt(n.MemoryTotal>>20, 10)
+	}
+	return text + " MiB"
+}
+
 func printNode(w io.Writer, f format, n *client.Node) error {
 	switch f {
 	case asJSON:
@@ -180,15 +211,16 @@ func printNode(w io.Writer, f format, n *client.Node) error {
 	p.add("Mode", n.Mode)
 	p.add("Incarnation", n.Incarnation)
 	p.add("Up", age(n.StartedAt, time.Now()))
-	p.add("Tasks", fmt.Sprintf("%d running, %d queued; room for %d, and %d queued", n.Running, n.Queued, n.Capacity, n.Prefetch))
+	p.add("Tasks", fmt.Sprintf("%d running, %d queued", n.Running, n.Queued))
+	p.add("Slots", fmt.Sprintf("%d taken, %d queued; room for %d, and %d queued", n.SlotsRunning, n.SlotsQueued, n.Capacity, n.Prefetch))
 	p.add("Since its start", fmt.Sprintf("%s received, %s ended", thousands(n.Received), thousands(n.Finished)))
-	p.add("Classes", strings.Join(n.Classes, ", "))
+	p.add("Classes", strings.Join(classTexts(n, "%s (%d of %d slots)"), ", "))
 	p.addIf("Labels", labelText(n.Labels))
 	p.add("Partition", strconv.Itoa(n.Partition))
 	p.addIf("Address", n.Address)
 	p.add("Version", n.Version)
-	p.add("CPU", strconv.FormatFloat(n.CPU, 'f', 3, 64)+" cores")
-	p.add("Memory", strconv.FormatInt(n.Memory>>20, 10)+" MiB")
+	p.add("CPU", cpuText(n, 3, " of ", " cores"))
+	p.add("Memory", memoryText(n, " of "))
 	for i, t := range n.Tasks {
 		name := ""
 		if i == 0 {

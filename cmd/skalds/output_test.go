@@ -77,7 +77,7 @@ func TestWhatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
 		},
 		"lines": func(b *bytes.Buffer) error { return (&taskTable{w: b, format: asTable}).add([]task.Task{{ID: evil}}) },
 		"nodes": func(b *bytes.Buffer) error {
-			return printNodes(b, asTable, []client.Node{{ID: evil, Labels: map[string]string{evil: evil}}})
+			return printNodes(b, asTable, []client.Node{{ID: evil, Classes: []string{evil}, CapacityByClass: map[string]int{evil: 1}, Labels: map[string]string{evil: evil}}})
 		},
 		"node": func(b *bytes.Buffer) error { return printNode(b, asTable, &client.Node{ID: evil, Version: evil}) },
 	} {
@@ -166,6 +166,39 @@ func TestCommand(t *testing.T) {
 	} {
 		if got := command(path[0], path[1]); got != want {
 			t.Errorf("%v is called as %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestPrintNodes(t *testing.T) {
+	t.Parallel()
+	nodes := []client.Node{
+		{
+			ID: "new", State: "online", Mode: "node", Classes: []string{"echo", "resize"}, Capacity: 16, Prefetch: 8, Running: 2, Queued: 1,
+			SlotsRunning: 5, SlotsQueued: 4, CPU: 0.3125, CPUs: 8, Memory: 100 << 20, MemoryTotal: 4 << 30, Version: "1.2.3",
+			CapacityByClass: map[string]int{"resize": 4, "gone": 1}, RunningByClass: map[string]int{"resize": 3, "echo": 6},
+		},
+		{ID: "old", State: "online", Mode: "node", Classes: []string{"echo"}, Capacity: 4, CPU: 0.5, Memory: 1 << 20},
+	}
+	var list, one bytes.Buffer
+	if err := printNodes(&list, asTable, nodes); err != nil {
+		t.Fatal(err)
+	}
+	const want = "" +
+		"ID   STATE   MODE  RUNNING  QUEUED  SLOTS  CPU     MEMORY        FINISHED  CLASSES          LABELS  UP\n" +
+		"new  online  node  2        1       5/16   0.31/8  100/4096 MiB  0         echo,resize 3/4  -       -\n" +
+		"old  online  node  0        0       0/4    0.50    1 MiB         0         echo             -       -\n"
+	if list.String() != want {
+		t.Errorf("got\n%q, want\n%q", list.String(), want)
+	}
+	if err := printNode(&one, asTable, &nodes[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"2 running, 1 queued\n", "5 taken, 4 queued; room for 16, and 8 queued\n", "echo, resize (3 of 4 slots)\n", "0.312 of 8 cores\n", "100 of 4096 MiB\n",
+	} {
+		if !strings.Contains(one.String(), line) {
+			t.Errorf("%q is missing in\n%s", line, &one)
 		}
 	}
 }

@@ -172,6 +172,7 @@ func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	running, queued := n.Slots()
 	var aside *client.SetAside
 	if s.SetAside != nil {
 		aside = s.SetAside(n.ID)
@@ -183,7 +184,8 @@ func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
 		Incarnation: n.Incarnation, Mode: n.Mode, State: string(n.State), Classes: classes, Labels: labels,
 		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
 		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version,
-		CPU: n.CPU, Memory: n.Memory, StartedAt: n.StartedAt,
+		CPU: n.CPU, Memory: n.Memory, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal, StartedAt: n.StartedAt,
+		SlotsRunning: running, SlotsQueued: queued, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,
 	}
 }
 

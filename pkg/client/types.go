@@ -86,10 +86,12 @@ type Node struct {
 	State          string            `json:"state"`
 	Classes        []string          `json:"classes" nullable:"false"`
 	Labels         map[string]string `json:"labels"`
-	Capacity       int               `json:"capacity" doc:"How many tasks it runs at once."`
-	Prefetch       int               `json:"prefetch" doc:"How many more it may hold queued."`
-	Running        int               `json:"running"`
-	Queued         int               `json:"queued"`
+	Capacity       int               `json:"capacity" doc:"How many slots it has; a task takes one, or as many as its slots say."`
+	Prefetch       int               `json:"prefetch" doc:"How many slots more it may promise to queued tasks."`
+	Running        int               `json:"running" doc:"Tasks."`
+	Queued         int               `json:"queued" doc:"Tasks."`
+	SlotsRunning   int               `json:"slotsRunning" doc:"Slots that are taken, also by tasks that have ended and whose handlers do not return."`
+	SlotsQueued    int               `json:"slotsQueued" doc:"Slots that the queued tasks are going to take."`
 	Received       int64             `json:"received" doc:"Claims taken from the bus since it started."`
 	Finished       int64             `json:"finished" doc:"Claims that ended since it started, in any way."`
 	Partition      int               `json:"partition" doc:"The partition it reads."`
@@ -98,9 +100,14 @@ type Node struct {
 	Version        string            `json:"version"`
 	CPU            float64           `json:"cpu" doc:"Cores used by the process, averaged since the heartbeat before."`
 	Memory         int64             `json:"memory" doc:"Bytes the process holds."`
+	CPUs           int               `json:"cpus" doc:"Cores that the process may use; 0 if unknown."`
+	MemoryTotal    int64             `json:"memoryTotal" doc:"Bytes that the process may use, of the machine or of its cgroup; 0 if unknown."`
 	StartedAt      int64             `json:"startedAt" doc:"Epoch milliseconds, by the node's clock."`
 	SetAside       *SetAside         `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
 	Tasks          []NodeTask        `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
+
+	CapacityByClass map[string]int `json:"capacityByClass,omitempty" doc:"The most slots that a class takes; one that is not named may take all."`
+	RunningByClass  map[string]int `json:"runningByClass,omitempty" doc:"Slots by class, taken and queued."`
 }
 
 // SetAside says that a node beats, but starts nothing of what it is sent.
