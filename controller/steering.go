@@ -33,6 +33,10 @@ func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
 		Strategy:   string(c.strategy(set)),
 		Leader:     client.Leader{Holder: doc.Holder, Address: doc.Address, Term: doc.Term},
 		IntervalMs: c.cfg.DispatcherInterval.Milliseconds(),
+		Timing: client.Timing{
+			HeartbeatIntervalMs: c.cfg.HeartbeatInterval.Milliseconds(), LostAfterMs: c.cfg.LostAfter.Milliseconds(),
+			StopMarginMs: c.cfg.StopMargin.Milliseconds(), LeaderLeaseMs: c.cfg.LeaderLease.Milliseconds(),
+		},
 	}
 	l := c.leading()
 	if l == nil {

@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/skalds-go/skalds/node/demo"
+	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -38,7 +38,7 @@ type benchOptions struct {
 	fault    string // recovery
 }
 
-func newBench() *cobra.Command {
+func newBenchCommand() *cobra.Command {
 	var flags apiFlags
 	var o benchOptions
 	cmd := &cobra.Command{
@@ -50,7 +50,11 @@ Scenarios:
   throughput   20,000 tasks in batches over several connections, as fast as the server takes them
   latency      1,000 single tasks, 100 a second, on an otherwise idle server
   recovery     100 tasks run on a node process that the bench starts, by the KAFKA_... and REDIS_... variables of its environment; the node is
-               taken away as --fault says, and the time is measured until all of them run again
+               taken away as --fault says, and the time is measured until all of them run again. The nodes take NODE_HEARTBEAT_INTERVAL,
+               NODE_LOST_AFTER and NODE_STOP_MARGIN from the server.
+               With --fault leader the bench needs no server: it starts two controllers and two nodes by the KAFKA_..., REDIS_... and MONGO_HOST
+               variables of its environment, where Kafka, Redis and MongoDB must run and no other controller; it kills the one that leads
+               while 2,000 tasks come in, 200 a second, and measures the longest time after that in which no task starts
 
 What is measured, in milliseconds by this machine's clock (so the nodes must run on this machine):
   submit to start    from just before the request is sent until the handler begins, which demo.clock says to the microsecond
@@ -63,13 +67,17 @@ restarted it is counted by the tasks' attempts. A memory store keeps the last 10
 		Example: `  skalds bench
   skalds bench --scenario latency -o json
   skalds bench --scenario recovery --fault restart
+  KAFKA_HOST=kafka REDIS_HOST=redis MONGO_HOST=mongodb://mongo DB_NAME=bench skalds bench --scenario recovery --fault leader
   skalds bench --tasks 5000 --rate 500 --payload 1024 --classes demo.echo,demo.clock`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd, flags.format); err != nil {
 				return err
 			}
-			if o.scenario == recovery {
+			switch {
+			case o.scenario == recovery && o.fault == faultLeader:
+				return runLeader(cmd, &flags, o)
+			case o.scenario == recovery:
 				return runRecovery(cmd, &flags, o)
 			}
 			return runBench(cmd, &flags, o)
@@ -77,9 +85,10 @@ restarted it is counted by the tasks' attempts. A memory store keeps the last 10
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.scenario, "scenario", throughput, "throughput, latency or recovery")
-	f.StringVar(&o.fault, "fault", faultKill, "recovery: kill (SIGKILL), restart (SIGKILL, and started again at once) or term (SIGTERM with DRAIN_SOFT=0)")
-	f.IntVar(&o.tasks, "tasks", 0, "how many tasks (default 20000; latency: 1000; recovery: 100)")
-	f.Float64Var(&o.rate, "rate", 0, "tasks per second; 0 is as fast as it goes (latency: 100)")
+	f.StringVar(&o.fault, "fault", faultKill,
+		"recovery: kill (SIGKILL of the node), restart (the same, and started again at once), term (SIGTERM with DRAIN_SOFT=0) or leader (SIGKILL)")
+	f.IntVar(&o.tasks, "tasks", 0, "how many tasks (default 20000; latency: 1000; recovery: 100, or 2000 with --fault leader)")
+	f.Float64Var(&o.rate, "rate", 0, "tasks per second; 0 is as fast as it goes (latency: 100; recovery with --fault leader: 200)")
 	f.IntVar(&o.payload, "payload", 0, "`bytes` of attachments of each task")
 	f.StringSliceVar(&o.classes, "classes", []string{demo.ClassClock}, "`classes` to submit, in turn")
 	f.IntVar(&o.batch, "batch", 1000, "tasks in one request (throughput)")
@@ -96,7 +105,9 @@ func (o *benchOptions) complete(cmd *cobra.Command, f format) error {
 	case latency:
 		tasks, rate, o.batch = 1000, 100, 1
 	case recovery:
-		tasks = recoveryTasks
+		if tasks = recoveryTasks; o.fault == faultLeader {
+			tasks, rate = leaderTasks, leaderRate
+		}
 	default:
 		return usage(cmd, "--scenario is %q, want %s, %s or %s", o.scenario, throughput, latency, recovery)
 	}
@@ -119,10 +130,12 @@ func (o *benchOptions) complete(cmd *cobra.Command, f format) error {
 		return usage(cmd, "--batch is %d, want 1 to %d", o.batch, maxPage)
 	case o.timeout <= 0:
 		return usage(cmd, "--timeout is %s, want more than 0", o.timeout)
-	case o.scenario == recovery && o.tasks > maxPage:
+	case o.scenario == recovery && o.fault != faultLeader && o.tasks > maxPage:
 		return usage(cmd, "--tasks is %d, want 1 to %d", o.tasks, maxPage)
-	case o.fault != faultKill && o.fault != faultRestart && o.fault != faultTerm:
-		return usage(cmd, "--fault is %q, want %s, %s or %s", o.fault, faultKill, faultRestart, faultTerm)
+	case o.fault != faultKill && o.fault != faultRestart && o.fault != faultTerm && o.fault != faultLeader:
+		return usage(cmd, "--fault is %q, want %s, %s, %s or %s", o.fault, faultKill, faultRestart, faultTerm, faultLeader)
+	case o.scenario == recovery && o.fault == faultLeader && cmd.Flags().Changed("server"):
+		return usage(cmd, "--fault %s takes no --server: the bench starts the controllers", faultLeader)
 	case len(o.classes) == 0 || strings.Join(o.classes, "") == "":
 		return usage(cmd, "--classes names none")
 	}
@@ -135,26 +148,37 @@ func runBench(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
 		return err
 	}
 	defer c.Close()
-	b := &bench{
-		api: c, o: o, prefix: "bench-" + runName() + "-", attachments: padding(o.payload), runs: make([]benchRun, o.tasks),
-		progress: newProgress(cmd.ErrOrStderr(), o.tasks),
-	}
-	extra, err := b.run(cmd.Context())
-	b.progress.end()
+	b := newBench(cmd, c, o)
+	report, err := b.measure(cmd.Context())
 	if err != nil {
 		return err
 	}
-	report := evaluate(o.scenario, b.runs, extra)
 	if flags.format == asJSON {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
 		err = report.print(cmd.OutOrStdout())
 	}
-	if err == nil && !report.good() {
-		err = fmt.Errorf("of %d tasks %d finished, %d ended otherwise, %d are lost, and there were %d runs too many (ids %s...)",
-			report.Tasks, report.FinishedOnce, report.Failed, report.Lost, report.Doubled, b.prefix)
+	if err == nil {
+		err = report.problem(b.prefix)
 	}
 	return err
+}
+
+func newBench(cmd *cobra.Command, c *client.Client, o benchOptions) *bench {
+	return &bench{
+		api: c, o: o, prefix: "bench-" + runName() + "-", attachments: padding(o.payload), runs: make([]benchRun, o.tasks),
+		progress: newProgress(cmd.ErrOrStderr(), o.tasks),
+	}
+}
+
+// measure carries the scenario out and judges it.
+func (b *bench) measure(ctx context.Context) (benchReport, error) {
+	extra, err := b.run(ctx)
+	b.progress.end()
+	if err != nil {
+		return benchReport{}, err
+	}
+	return evaluate(b.o.scenario, b.runs, extra), nil
 }
 
 // run carries the scenario out and fills in what became of each task. It gives how many runs the nodes counted beyond one for each

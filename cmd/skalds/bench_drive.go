@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -35,6 +36,7 @@ type bench struct {
 	attachments json.RawMessage
 	runs        []benchRun
 	progress    *progress
+	before      func(submitted int) error // called before each batch; nil = nothing
 }
 
 func (b *bench) newTask(i int) client.NewTask {
@@ -79,6 +81,11 @@ func (b *bench) driveBatches(ctx context.Context, before nodeCounts) error {
 		to := min(from+size, b.o.tasks)
 		if p.wait(groupCtx, from) != nil {
 			break
+		}
+		if b.before != nil {
+			if err := b.before(from); err != nil {
+				return errors.Join(err, g.Wait())
+			}
 		}
 		g.Go(func() error { return b.submit(groupCtx, from, to) })
 	}

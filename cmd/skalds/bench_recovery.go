@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -33,15 +31,17 @@ const (
 
 // recoveryReport is how long it took until the tasks of the node that was taken away ran again, in milliseconds from the signal.
 type recoveryReport struct {
-	Scenario string `json:"scenario"`
-	Fault    string `json:"fault"`
-	Tasks    int    `json:"tasks"`
-	Again    spread `json:"runAgainMs"`
+	Scenario string        `json:"scenario"`
+	Fault    string        `json:"fault"`
+	Timing   client.Timing `json:"timing"` // of the server; the nodes of the bench had the same
+	Tasks    int           `json:"tasks"`
+	Again    spread        `json:"runAgainMs"`
 }
 
 func (r *recoveryReport) print(w io.Writer) error {
 	p := newPairs(w)
 	p.add("Fault", r.Fault)
+	p.add("Settings", timingText(r.Timing))
 	p.add("Tasks", thousands(int64(r.Tasks)))
 	p.add("Run again after", r.Again.String())
 	return p.flush()
@@ -54,7 +54,8 @@ type recoveryBench struct {
 	prefix string
 	tasks  int
 	fault  string
-	env    []string
+	state  string // directory in which the nodes keep their locks
+	timing client.Timing
 }
 
 func runRecovery(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
@@ -68,11 +69,14 @@ func runRecovery(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
 		return fmt.Errorf("make a state directory for the nodes: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(state) }()
-	name := "bench-" + runName()
-	b := &recoveryBench{api: c, class: name, prefix: name + "-", tasks: o.tasks, fault: o.fault,
-		env: append(os.Environ(), "NODE_CAPACITY="+strconv.Itoa(o.tasks), "SKALD_STATE_DIR="+state, "DRAIN_SOFT=0s", "LOG_LEVEL=error")}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
+	d, err := c.Dispatcher(ctx)
+	if err != nil {
+		return err
+	}
+	name := "bench-" + runName()
+	b := &recoveryBench{api: c, class: name, prefix: name + "-", tasks: o.tasks, fault: o.fault, state: state, timing: d.Timing}
 	report, err := b.run(ctx)
 	if err != nil {
 		return err
@@ -92,7 +96,6 @@ func (b *recoveryBench) run(ctx context.Context) (recoveryReport, error) {
 	if err := b.submit(ctx); err != nil {
 		return recoveryReport{}, err
 	}
-	defer b.cancelAll(context.WithoutCancel(ctx))
 	if _, err := b.running(ctx, 1); err != nil {
 		return recoveryReport{}, fmt.Errorf("wait until the tasks run: %w", err)
 	}
@@ -103,13 +106,14 @@ func (b *recoveryBench) run(ctx context.Context) (recoveryReport, error) {
 		}
 		defer other.end()
 	}
+	defer b.cancelAll(context.WithoutCancel(ctx)) // before the nodes end
 	sig := syscall.SIGKILL
 	if b.fault == faultTerm {
 		sig = syscall.SIGTERM
 	}
-	at := time.Now()
-	if err := victim.cmd.Process.Signal(sig); err != nil {
-		return recoveryReport{}, fmt.Errorf("signal the node: %w", err)
+	at, err := victim.signal(sig)
+	if err != nil {
+		return recoveryReport{}, err
 	}
 	if b.fault == faultRestart {
 		<-victim.done
@@ -124,56 +128,24 @@ func (b *recoveryBench) run(ctx context.Context) (recoveryReport, error) {
 	for i := range starts {
 		starts[i] -= at.UnixMicro()
 	}
-	return recoveryReport{Scenario: recovery, Fault: b.fault, Tasks: b.tasks, Again: spreadOf(starts)}, nil
-}
-
-// child is a node process.
-type child struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-}
-
-func (c *child) end() {
-	_ = c.cmd.Process.Kill()
-	<-c.done
+	return recoveryReport{Scenario: recovery, Fault: b.fault, Timing: b.timing, Tasks: b.tasks, Again: spreadOf(starts)}, nil
 }
 
 // start starts a node process.
 func (b *recoveryBench) start(ctx context.Context, id string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, self, "node", "--bench-class", b.class) //nolint:gosec // this program itself
-	cmd.Env = slices.Concat(b.env, []string{"SKALD_ID=" + b.prefix + id})
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a node: %w", err)
-	}
-	c := &child{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait() // it is killed
-		close(c.done)
-	}()
-	return c, nil
+	env := append(timingEnv(b.timing), "SKALD_ID="+b.prefix+id, "NODE_CAPACITY="+strconv.Itoa(b.tasks), "SKALD_STATE_DIR="+b.state, "DRAIN_SOFT=0s")
+	return startChild(ctx, env, "node", "--bench-class", b.class)
 }
 
-// node starts a node process and waits until the leader has it.
+// node starts a node process and waits until it has joined.
 func (b *recoveryBench) node(ctx context.Context, id string) (*child, error) {
 	c, err := b.start(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	err = b.poll(ctx, func() (bool, error) {
-		_, err := b.api.Node(ctx, b.prefix+id)
-		if client.IsStatus(err, 404) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if err != nil {
+	if err := awaitNode(ctx, b.api, b.prefix+id); err != nil {
 		c.end()
-		return nil, fmt.Errorf("wait until the node joins: %w", err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -198,7 +170,7 @@ func (b *recoveryBench) submit(ctx context.Context) error {
 // running waits until all tasks run in this attempt or a later one, and gives their starts, in epoch microseconds.
 func (b *recoveryBench) running(ctx context.Context, attempt int64) ([]int64, error) {
 	var starts []int64
-	err := b.poll(ctx, func() (bool, error) {
+	err := poll(ctx, func() (bool, error) {
 		page, err := b.api.List(ctx, client.Query{IDPrefix: b.prefix, Status: []task.Status{task.Running}, PageSize: b.tasks})
 		if err != nil {
 			return false, err
@@ -221,22 +193,6 @@ func (b *recoveryBench) cancelAll(ctx context.Context) {
 	for i := range b.tasks {
 		if _, err := b.api.Cancel(ctx, b.prefix+strconv.Itoa(i)); errors.Is(err, client.ErrUnreachable) {
 			return
-		}
-	}
-}
-
-// poll asks until the answer is yes.
-func (b *recoveryBench) poll(ctx context.Context, ask func() (bool, error)) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if yes, err := ask(); yes || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -26,8 +27,22 @@ type benchReport struct {
 // good says whether every task finished exactly once.
 func (r *benchReport) good() bool { return r.FinishedOnce == r.Tasks && r.Lost == 0 && r.Doubled == 0 }
 
+// problem is nil if every task finished exactly once. The ids of the tasks begin with prefix.
+func (r *benchReport) problem(prefix string) error {
+	if r.good() {
+		return nil
+	}
+	return fmt.Errorf("of %d tasks %d finished, %d ended otherwise, %d are lost, and there were %d runs too many (ids %s...)",
+		r.Tasks, r.FinishedOnce, r.Failed, r.Lost, r.Doubled, prefix)
+}
+
 func (r *benchReport) print(w io.Writer) error {
 	p := newPairs(w)
+	r.add(p)
+	return p.flush()
+}
+
+func (r *benchReport) add(p *pairs) {
 	p.add("Tasks", thousands(int64(r.Tasks))+" in "+strconv.FormatFloat(r.Seconds, 'f', 3, 64)+" s")
 	p.add("Throughput", thousands(int64(math.Round(r.TasksPerSecond)))+" tasks/s")
 	p.add("Submit to start", r.SubmitToStart.String())
@@ -36,7 +51,6 @@ func (r *benchReport) print(w io.Writer) error {
 	p.add("Failed", thousands(int64(r.Failed)))
 	p.add("Lost", thousands(int64(r.Lost)))
 	p.add("Doubled", thousands(int64(r.Doubled)))
-	return p.flush()
 }
 
 // spread says how values are spread, by nearest rank.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,9 +26,6 @@ const (
 	loopback = "127.0.0.1"
 	// devPartitions is enough for the nodes of one machine: about one for ten nodes is the rule.
 	devPartitions = 4
-	// devDrainSoft and devDrainHard, with what the API and the servers take to stop, are below ten seconds.
-	devDrainSoft = 4 * time.Second
-	devDrainHard = time.Second
 )
 
 // cluster is all that `skalds dev` runs. Its parts talk to each other over the real protocols, as those of a real one do.
@@ -115,10 +111,10 @@ func taken(cmd *cobra.Command, flag string, port int, err error) error {
 }
 
 func (c *cluster) startController(ctx context.Context, listener net.Listener, o devOptions, log logger) error {
-	cfg := config.DefaultController()
+	cfg := o.config.Controller
 	c.reach(&cfg.Kafka, &cfg.Redis)
 	cfg.Port = portOf(c.api.String())
-	cfg.Store, cfg.DispatcherStrategy, cfg.TopicPartitions = config.StoreMemory, o.strategy, devPartitions
+	cfg.Store, cfg.TopicPartitions = config.StoreMemory, devPartitions
 	if o.data != "" {
 		cfg.Store = config.StoreSQLite
 		cfg.SQLite = config.SQLite{Path: inData(o.data, "skalds.db"), Sync: config.SQLiteSyncNormal}
@@ -148,11 +144,9 @@ func makeTopics(ctx context.Context, bus controller.Bus, settings map[string]str
 func (c *cluster) startNodes(ctx context.Context, o devOptions, log logger) error {
 	ctx, c.stopNodes = context.WithCancel(ctx)
 	for i := range o.nodes {
-		cfg := config.DefaultNode()
+		cfg := o.config.Node
 		c.reach(&cfg.Kafka, &cfg.Redis)
 		cfg.ID = "node-" + strconv.Itoa(i+1)
-		cfg.Capacity, cfg.Prefetch = o.capacity, o.capacity
-		cfg.DrainSoft, cfg.DrainHard = devDrainSoft, devDrainHard
 		if runtime.GOOS == "linux" { // elsewhere there is no proof, as each node would say
 			cfg.StateDir = inData(o.data, "nodes")
 		}

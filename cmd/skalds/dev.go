@@ -16,9 +16,9 @@ import (
 // devOptions are the flags of `skalds dev`.
 type devOptions struct {
 	kafkaPort, redisPort, httpPort int
-	nodes, capacity                int
-	strategy                       config.Strategy
+	nodes                          int
 	data                           string // directory; empty = in memory
+	config                         config.Dev
 }
 
 const (
@@ -31,6 +31,7 @@ const (
 func newDev() *cobra.Command {
 	var o devOptions
 	var strategy string
+	var capacity int
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a whole cluster in this process, for a first try and for development",
@@ -40,6 +41,8 @@ directory, and a new start goes on where the last one ended, however it ended (a
 
 Broker and server speak the real protocols: a node of another process joins with KAFKA_HOST/KAFKA_PORT and REDIS_HOST/REDIS_PORT.
 
+Controller and nodes take the other variables of .env.example that are for them, such as NODE_HEARTBEAT_INTERVAL or LEADER_LEASE.
+
 It prints what it started and what to try next, and nothing else below LOG_LEVEL=warn. Ctrl-C lets what runs end for a few
 seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it with exit code 2.`,
 		Example: `  skalds dev
@@ -48,23 +51,22 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
   skalds dev --kafka-port 0 --redis-port 0 --http-port 0 on free ports`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			env, err := config.LoadDev()
-			if err != nil {
+			var err error
+			if o.config, err = config.LoadDev(); err != nil {
 				return err
 			}
-			if os.Getenv("LOG_LEVEL") == "" {
-				env.Level = config.LogWarn
-			}
-			o.strategy = env.DispatcherStrategy
 			if strategy != "" {
-				if err := o.strategy.Set(strategy); err != nil {
+				if err := o.config.Controller.DispatcherStrategy.Set(strategy); err != nil {
 					return usage(cmd, "--strategy is %q, want %v", strategy, err)
 				}
+			}
+			if cmd.Flags().Changed("capacity") {
+				o.config.Node.Capacity, o.config.Node.Prefetch = capacity, capacity
 			}
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return runDev(cmd.Context(), cmd, o, newLogger(cmd.ErrOrStderr(), env.Level.Slog()))
+			return runDev(cmd.Context(), cmd, o, newLogger(cmd.ErrOrStderr(), o.config.Node.Level.Slog()))
 		},
 	}
 	f := cmd.Flags()
@@ -73,7 +75,7 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 	f.IntVar(&o.httpPort, "http-port", devHTTPPort, "`port` of the API; 0 takes a free one")
 	f.StringVar(&o.data, "data", "", "`directory` in which tasks and events are kept; it is made where there is none")
 	f.IntVar(&o.nodes, "nodes", 2, "how many nodes to run; 0 for none")
-	f.IntVar(&o.capacity, "capacity", 16, "how many tasks each node runs at once")
+	f.IntVar(&capacity, "capacity", 0, "how many tasks each node runs at once (env NODE_CAPACITY; default 16)")
 	f.StringVar(&strategy, "strategy", "", "how a node is chosen for a task: LEAST_TASKS, ROUND_ROBIN or RANDOM (env DISPATCHER_STRATEGY; default LEAST_TASKS)")
 	return cmd
 }
@@ -87,7 +89,7 @@ func (o *devOptions) check(cmd *cobra.Command) error {
 		{"--redis-port", o.redisPort, 0, 65535},
 		{"--http-port", o.httpPort, 0, 65535},
 		{"--nodes", o.nodes, 0, maxDevNodes},
-		{"--capacity", o.capacity, 1, 100_000},
+		{"--capacity", o.config.Node.Capacity, 1, 100_000},
 	} {
 		if limit.value < limit.least || limit.value > limit.most {
 			return usage(cmd, "%s is %d, want a number from %d to %d", limit.flag, limit.value, limit.least, limit.most)
@@ -128,7 +130,7 @@ func runDev(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) e
 		return err
 	}
 	if err := awaitReady(c.life, c.server(), o.nodes); err == nil { //nolint:contextcheck // its life ends with ctx
-		if err := printf(cmd.OutOrStdout(), "%s", banner(command(executable(), os.Args[0]), c.addresses(), c.ids, o.capacity)); err != nil {
+		if err := printf(cmd.OutOrStdout(), "%s", banner(command(executable(), os.Args[0]), c.addresses(), c.ids, o.config.Node.Capacity)); err != nil {
 			return errors.Join(err, c.stop())
 		}
 	} else if c.life.Err() == nil {

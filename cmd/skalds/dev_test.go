@@ -275,6 +275,26 @@ func TestBadConfigurationIsUsage(t *testing.T) {
 	}
 }
 
+// TestDevTakesItsSettingsFromTheEnvironment: the controller's, and those of the nodes.
+func TestDevTakesItsSettingsFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	env := []string{"NODE_HEARTBEAT_INTERVAL=250ms", "NODE_LOST_AFTER=2s", "NODE_STOP_MARGIN=250ms", "LEADER_LEASE=1s", "NODE_CAPACITY=3", "NODE_LABELS=zone=a"}
+	p := start(t, env, "dev", "--nodes", "1", "--kafka-port", "0", "--redis-port", "0", "--http-port", "0")
+	server := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.out.await(t, " node\n"))
+	wanted := client.Timing{HeartbeatIntervalMs: 250, LostAfterMs: 2000, StopMarginMs: 250, LeaderLeaseMs: 1000}
+	if d := decode[client.Dispatcher](t, want(t, 0, "strategy", "get", "-o", "json", "--server", server)); d.Timing != wanted {
+		t.Errorf("the controller has %+v", d.Timing)
+	}
+	n := decode[client.Node](t, want(t, 0, "nodes", "show", "node-1", "-o", "json", "--server", server))
+	if n.Capacity != 3 || n.Prefetch != 3 || n.Labels["zone"] != "a" {
+		t.Errorf("the node is %+v", n)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if s := p.wait(t); s.ExitStatus() != 0 {
+		t.Errorf("it ended with %v:\n%s", s, p.err)
+	}
+}
+
 func TestDevTakesItsStrategyFromTheEnvironmentOrTheFlag(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -145,6 +145,15 @@ type Dispatcher struct {
 	Waiting     map[string]int `json:"waiting,omitempty" readOnly:"true" doc:"Why tasks were not placed in the last round: reason to number of tasks."`
 	LastRoundAt int64          `json:"lastRoundAt" required:"false" readOnly:"true" doc:"Epoch milliseconds; 0 = none yet."`
 	Nodes       int            `json:"nodes" required:"false" readOnly:"true" doc:"Nodes that could take work in the last round."`
+	Timing      Timing         `json:"timing" required:"false" readOnly:"true"`
+}
+
+// Timing is what controllers and nodes must agree on, as the controller that answers has it. All in milliseconds.
+type Timing struct {
+	HeartbeatIntervalMs int64 `json:"heartbeatIntervalMs" doc:"NODE_HEARTBEAT_INTERVAL."`
+	LostAfterMs         int64 `json:"lostAfterMs" doc:"NODE_LOST_AFTER."`
+	StopMarginMs        int64 `json:"stopMarginMs" doc:"NODE_STOP_MARGIN."`
+	LeaderLeaseMs       int64 `json:"leaderLeaseMs" doc:"LEADER_LEASE, which only controllers have."`
 }
 
 // Leader is the controller that dispatches.

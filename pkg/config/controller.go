@@ -12,22 +12,22 @@ type Controller struct {
 	Log
 
 	// Mode says which parts run in this process.
-	Mode ControllerMode `envconfig:"SYSTEM_CONTROLLER_MODE" default:"DISPATCHER"`
+	Mode ControllerMode `envconfig:"SYSTEM_CONTROLLER_MODE" default:"DISPATCHER" dev:"-"`
 	// Host and Port are where the API listens; port 0 takes a free one.
-	Host string `envconfig:"SYSTEM_CONTROLLER_HOST" default:"127.0.0.1" syntax:"host"`
-	Port int    `envconfig:"SYSTEM_CONTROLLER_PORT" default:"8000" range:"0..65535"`
+	Host string `envconfig:"SYSTEM_CONTROLLER_HOST" default:"127.0.0.1" syntax:"host" dev:"-"`
+	Port int    `envconfig:"SYSTEM_CONTROLLER_PORT" default:"8000" range:"0..65535" dev:"-"`
 	// APIToken is what every call of the API must carry; empty lets all in.
-	APIToken Secret `envconfig:"API_TOKEN" syntax:"token"`
+	APIToken Secret `envconfig:"API_TOKEN" syntax:"token" dev:"-"`
 	// APIInsecure allows an API beyond loopback without a token.
-	APIInsecure bool `envconfig:"API_INSECURE" default:"false"`
+	APIInsecure bool `envconfig:"API_INSECURE" default:"false" dev:"-"`
 
-	Kafka
-	Redis
-	Mongo
-	SQLite
+	Kafka  `dev:"-"`
+	Redis  `dev:"-"`
+	Mongo  `dev:"-"`
+	SQLite `dev:"-"`
 
 	// Store says where the tasks are kept.
-	Store StoreKind `envconfig:"STORE" default:"mongo"`
+	Store StoreKind `envconfig:"STORE" default:"mongo" dev:"-"`
 	// TaskMaxBytes is the size of the largest attachments of a task, as JSON.
 	TaskMaxBytes int `envconfig:"TASK_MAX_BYTES" default:"262144" range:"1024..4194304"`
 	// TaskRetention is how long an ended task is kept.

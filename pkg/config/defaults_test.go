@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/skalds-go/skalds/pkg/config"
 )
@@ -43,14 +44,38 @@ func TestDefaultsDoNotReadTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestDevTakesTheStrategyFromTheEnvironment(t *testing.T) {
-	t.Setenv("DISPATCHER_STRATEGY", "round-robin")
+func TestDevReadsWhatItDoesNotGive(t *testing.T) {
+	setEnv(t, map[string]string{
+		"DISPATCHER_STRATEGY": "round-robin", "LEADER_LEASE": "1s", "NODE_HEARTBEAT_INTERVAL": "250ms", "NODE_LOST_AFTER": "2s", "NODE_STOP_MARGIN": "250ms",
+		"NODE_CAPACITY": "3", "DRAIN_SOFT": "9s", "LOG_LEVEL": "debug",
+		"KAFKA_HOST": "no host", "KAFKA_TLS_CA_FILE": "nowhere", "REDIS_PORT": "x", "STORE": "paper", "SKALD_ID": "a b", "SYSTEM_CONTROLLER_PORT": "x", "API_TOKEN": "a b",
+	})
 	d, err := config.LoadDev()
-	if err != nil || d.DispatcherStrategy != config.StrategyRoundRobin {
-		t.Errorf("the strategy is %q, %v", d.DispatcherStrategy, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Setenv("DISPATCHER_STRATEGY", "fairest")
-	if _, err := config.LoadDev(); err == nil || !strings.Contains(err.Error(), "DISPATCHER_STRATEGY") {
-		t.Errorf("a strategy that there is not: %v", err)
+	want := config.Dev{Controller: config.DefaultController(), Node: config.DefaultNode()}
+	want.Controller.DispatcherStrategy, want.Controller.LeaderLease = config.StrategyRoundRobin, time.Second
+	want.Controller.Liveness = config.Liveness{HeartbeatInterval: 250 * time.Millisecond, LostAfter: 2 * time.Second, StopMargin: 250 * time.Millisecond}
+	want.Controller.MonitorSkaldInterval = 250 * time.Millisecond
+	want.Controller.Level, want.Node.Level = config.LogDebug, config.LogDebug
+	want.Node.Liveness = want.Controller.Liveness
+	want.Node.Capacity, want.Node.Prefetch = 3, 3
+	want.Node.DrainSoft, want.Node.DrainHard = 9*time.Second, time.Second
+	if !reflect.DeepEqual(d, want) {
+		t.Errorf("got\n%+v, want\n%+v", d, want)
+	}
+}
+
+// TestDevNamesAProblemOnce: the variable is for the controller and for the nodes.
+func TestDevNamesAProblemOnce(t *testing.T) {
+	for variable, value := range map[string]string{"DISPATCHER_STRATEGY": "fairest", "NODE_LOST_AFTER": "1s", "CANCEL_GRACE": "x", "NODE_CAPACITY": "0"} {
+		t.Run(variable, func(t *testing.T) {
+			setEnv(t, map[string]string{variable: value})
+			_, err := config.LoadDev()
+			if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), variable) {
+				t.Errorf("it says %v", err)
+			}
+		})
 	}
 }

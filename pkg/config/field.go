@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -17,19 +18,21 @@ type field struct {
 	follows  string // the variable whose value is the default, "" for none
 	limits   string // "lowest..highest", "" for none
 	syntax   string // a key of syntaxes, "" for none
+	dev      string // the default in `skalds dev`, notRead if it does not read it, "" for no difference
 	value    reflect.Value
 }
 
 // fields returns the fields of the struct that spec points to, those of
 // embedded structs in their place.
-func fields(spec any) []field { return fieldsOf(reflect.ValueOf(spec).Elem()) }
+func fields(spec any) []field { return fieldsOf(reflect.ValueOf(spec).Elem(), "") }
 
-func fieldsOf(v reflect.Value) []field {
+// fieldsOf has the fields of an embedded struct inherit its tag dev.
+func fieldsOf(v reflect.Value, dev string) []field {
 	var all []field
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if f.Anonymous {
-			all = append(all, fieldsOf(v.Field(i))...)
+			all = append(all, fieldsOf(v.Field(i), cmp.Or(f.Tag.Get("dev"), dev))...)
 			continue
 		}
 		all = append(all, field{
@@ -40,6 +43,7 @@ func fieldsOf(v reflect.Value) []field {
 			follows:  f.Tag.Get("follows"),
 			limits:   f.Tag.Get("range"),
 			syntax:   f.Tag.Get("syntax"),
+			dev:      cmp.Or(f.Tag.Get("dev"), dev),
 			value:    v.Field(i),
 		})
 	}

@@ -10,7 +10,7 @@ import (
 func TestTags(t *testing.T) {
 	t.Parallel()
 	seen := map[string]field{}
-	for _, spec := range []any{&Controller{}, &Node{}, &Dev{}, &Client{}} {
+	for _, spec := range []any{&Controller{}, &Node{}, &Client{}} {
 		variables := map[string]bool{}
 		for _, f := range fields(spec) {
 			variables[f.variable] = true
@@ -36,6 +36,13 @@ func TestTags(t *testing.T) {
 			}
 			if err := f.process(noVariable); err != nil {
 				t.Errorf("%s has a default that cannot be used: %v", f.variable, err)
+			}
+			if f.dev != "" && f.dev != notRead {
+				here := f
+				here.fallback = f.dev
+				if err := here.process(noVariable); err != nil || f.dev == f.fallback {
+					t.Errorf("%s has %q for skalds dev: %v", f.variable, f.dev, err)
+				}
 			}
 			if other, ok := seen[f.variable]; ok && (other.fallback != f.fallback || other.limits != f.limits ||
 				other.syntax != f.syntax || other.value.Type() != f.value.Type()) {

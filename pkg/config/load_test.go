@@ -92,8 +92,13 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("client: got %+v, %v, want %+v", client, err, want)
 	}
 	dev, err := config.LoadDev()
-	if want := (config.Dev{Log: config.Log{Level: config.LogInfo}, DispatcherStrategy: config.StrategyLeastTasks}); err != nil || dev != want {
-		t.Errorf("dev: got %+v, %v, want %+v", dev, err, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNode.ID, wantNode.Level, wantNode.DrainSoft, wantNode.DrainHard = "", config.LogWarn, 4*time.Second, time.Second
+	wantController.Level = config.LogWarn
+	if want := (config.Dev{Controller: wantController, Node: wantNode}); !reflect.DeepEqual(dev, want) {
+		t.Errorf("dev:\n got %+v\nwant %+v", dev, want)
 	}
 }
 

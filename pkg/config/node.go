@@ -15,9 +15,9 @@ type Node struct {
 
 	// ID is the node's id, unique among all nodes. LoadNode makes one of the
 	// host name and a random ending where SKALD_ID is not set.
-	ID string `envconfig:"SKALD_ID" syntax:"id"`
+	ID string `envconfig:"SKALD_ID" syntax:"id" dev:"-"`
 	// Mode says where the node's tasks come from.
-	Mode NodeMode `envconfig:"SKALD_MODE" default:"node"`
+	Mode NodeMode `envconfig:"SKALD_MODE" default:"node" dev:"-"`
 	// Capacity is how many slots there are for tasks that run; a task takes one,
 	// or as many as it says.
 	Capacity int `envconfig:"NODE_CAPACITY" default:"16" range:"1..100000"`
@@ -32,10 +32,10 @@ type Node struct {
 
 	// StateDir is a directory on a disk of this machine where the node keeps the
 	// lock that proves to its successor that it is dead; empty for none.
-	StateDir string `envconfig:"SKALD_STATE_DIR"`
+	StateDir string `envconfig:"SKALD_STATE_DIR" dev:"-"`
 
-	Kafka
-	Redis
+	Kafka `dev:"-"`
+	Redis `dev:"-"`
 	Liveness
 
 	// ResultMaxBytes is the size of the largest result of a task, as JSON.
@@ -43,13 +43,13 @@ type Node struct {
 
 	// DrainSoft is how long a node that was told to stop lets its tasks run on;
 	// 0 releases them at once.
-	DrainSoft time.Duration `envconfig:"DRAIN_SOFT" default:"30s" range:"0s..24h"`
+	DrainSoft time.Duration `envconfig:"DRAIN_SOFT" default:"30s" range:"0s..24h" dev:"4s"`
 	// CancelGrace is how long a handler may take to return after a cancel, a
 	// timeout or a deadline, before it is abandoned.
 	CancelGrace time.Duration `envconfig:"CANCEL_GRACE" default:"10s" range:"100ms..1h"`
 	// DrainHard is how long handlers may then take to return after the end of
 	// their context.
-	DrainHard time.Duration `envconfig:"DRAIN_HARD" default:"10s" range:"100ms..1h"`
+	DrainHard time.Duration `envconfig:"DRAIN_HARD" default:"10s" range:"100ms..1h" dev:"1s"`
 }
 
 // LoadNode reads the configuration of a node from the environment. The error is

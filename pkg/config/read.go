@@ -28,9 +28,10 @@ type origin struct {
 // read fills the struct that spec points to. A field whose variable cannot be
 // used has its default, so that the rules that look at several fields have
 // something to work with.
-func read(spec any) *reading {
+func read(spec any) *reading { return readFields(fields(spec)) }
+
+func readFields(all []field) *reading {
 	r := &reading{origins: map[string]origin{}, settled: map[string]bool{}}
-	all := fields(spec)
 	values := map[string]reflect.Value{}
 	for _, f := range all {
 		r.read(f)

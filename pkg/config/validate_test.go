@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 		"no heartbeat":   {withNode(func(n *config.Node) { n.HeartbeatInterval = 0 }), `NODE_HEARTBEAT_INTERVAL is "0s"`},
 		"client":         {config.Client{Server: "https://example.org/skalds"}.Validate, ""},
 		"client of ftp":  {config.Client{Server: "ftp://example.org"}.Validate, "SKALDS_SERVER is"},
-		"dev":            {config.Dev{Log: config.Log{Level: config.LogDebug}, DispatcherStrategy: config.StrategyRandom}.Validate, ""},
+		"dev":            {config.Dev{Controller: config.DefaultController(), Node: config.DefaultNode()}.Validate, ""},
 		"dev at nothing": {config.Dev{}.Validate, "LOG_LEVEL is not set"},
 		"long value":     {config.Client{Server: strings.Repeat("x", 10_000)}.Validate, strings.Repeat("x", 200) + `...", want`},
 	}

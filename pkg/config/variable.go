@@ -32,13 +32,15 @@ func Variables() []Variable {
 			i = len(all)
 			all = append(all, v)
 		}
-		all[i].Processes = append(all[i].Processes, process)
+		if !slices.Contains(all[i].Processes, process) {
+			all[i].Processes = append(all[i].Processes, process)
+		}
 	}
 	for _, process := range []struct {
-		name string
-		spec any
-	}{{"controller", &Controller{}}, {"node", &Node{}}, {"dev", &Dev{}}, {"client", &Client{}}} {
-		for _, f := range fields(process.spec) {
+		name   string
+		fields []field
+	}{{"controller", fields(&Controller{})}, {"node", fields(&Node{})}, {"dev", new(Dev).fields()}, {"client", fields(&Client{})}} {
+		for _, f := range process.fields {
 			add(Variable{
 				Name: f.variable, Default: f.fallback, Follows: f.follows, Range: f.limits, Secret: f.secret(),
 			}, process.name)

@@ -126,7 +126,10 @@ func TestVariables(t *testing.T) {
 		"API_TOKEN":                 {"controller", "client"},
 		"API_TOKEN_FILE":            {"controller", "client"},
 		"KAFKA_HOST":                {"controller", "node"},
-		"MONITOR_HEARTBEAT_TIMEOUT": {"controller", "node"},
+		"MONITOR_HEARTBEAT_TIMEOUT": {"controller", "node", "dev"},
+		"LEADER_LEASE":              {"controller", "dev"},
+		"NODE_CAPACITY":             {"node", "dev"},
+		"SYSTEM_CONTROLLER_PORT":    {"controller"},
 		"MONGO_HOST":                {"controller"},
 		"SKALD_ID":                  {"node"},
 	} {

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// together has the kernel kill the process when this one ends, however that is.
+func together(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
