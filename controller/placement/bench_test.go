@@ -10,6 +10,7 @@ import (
 
 // cpu counts the processor's time until it is called again: other work on the machine does not count, unlike in ns/op.
 func cpu(b *testing.B) func() {
+	b.Helper()
 	b.ReportAllocs()
 	used := func() int64 {
 		var u syscall.Rusage

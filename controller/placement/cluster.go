@@ -133,7 +133,7 @@ func (c *Cluster) join(n *Node) int32 {
 	if k := len(c.free); k > 0 {
 		i, c.free = c.free[k-1], c.free[:k-1]
 	} else {
-		i = int32(len(c.nodes)) //nolint:gosec // there is no memory for so many
+		i = int32(len(c.nodes))
 		c.nodes = append(c.nodes, node{})
 	}
 	c.joins++

@@ -191,29 +191,34 @@ func TestC65_ANodeThatIsGoneGetsNothing(t *testing.T) {
 
 func TestC68_ClassesAreTakenEvenly(t *testing.T) {
 	t.Parallel()
-	for _, s := range []placement.Strategy{placement.LeastTasks, placement.RoundRobin} {
-		list := some(6, 1000)
-		c := placement.NewCluster(1)
-		for i := range list {
-			list[i].Classes = []string{"a", "b", "c"}
-			c.Set(list[i])
-		}
-		got := make(map[string]map[string]int)
-		for range 100 { // one node less and back, with tasks of three classes in between: each class goes evenly over all
-			for _, class := range list[0].Classes {
-				for range 6 {
+	classes := []string{"a", "b", "c"}
+	for _, s := range []placement.Strategy{placement.LeastTasks, placement.RoundRobin, "IDLE|LEAST_TASKS", placement.Spread} {
+		t.Run(string(s), func(t *testing.T) {
+			t.Parallel()
+			list := some(7, 1000)
+			c := placement.NewCluster(1)
+			for i := range list {
+				list[i].Classes = classes
+				c.Set(list[i])
+			}
+			c.Remove(list[6].ID) // what it had goes to the 6 others: tasks of the classes come one after the other
+			got := map[string]map[string]int{"": {}}
+			for range 120 {
+				for _, class := range classes {
 					if got[class] == nil {
 						got[class] = make(map[string]int)
 					}
-					got[class][c.Place(&placement.Request{Class: class, Strategy: s}).Node]++
+					node := c.Place(&placement.Request{Class: class, Strategy: s}).Node
+					got[class][node]++
+					got[""][node]++
 				}
 			}
-		}
-		for class, per := range got {
-			if !within(per, 6, 0) {
-				t.Errorf("%s: class %s: %v, want 100 each", s, class, per)
+			for class, per := range got {
+				if by := 2 * min(len(class), 1); !within(per, 6, by) {
+					t.Errorf("class %q: %v, want them within %d", class, per, by)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *Cluster) Explain(q *Request) Explanation {
 		if p.filter(&e, n, q) {
 			left = append(left, n)
 		}
-		if p.members.isAble(int32(i)) { //nolint:gosec // an index of nodes
+		if p.members.isAble(int32(i)) {
 			x.members = append(x.members, n)
 		}
 	}
@@ -94,10 +94,13 @@ func (c *Cluster) detached(q *Request) *pool {
 	if len(c.joiners) > 0 {
 		c.seat()
 	}
-	p := c.poolOf(poolKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}, q.Selector)
+	p := c.poolOf(q.key(), q.Selector)
+	if used, ok := c.pools.byKey[p.poolKey]; ok {
+		p.turns = used.turns
+	}
 	p.members.reset(len(c.nodes), len(c.nodes))
 	for i := range c.nodes {
-		p.judge(int32(i)) //nolint:gosec // an index of nodes
+		p.judge(int32(i))
 	}
 	return p
 }
@@ -181,22 +184,24 @@ func (e *Explanation) rank(p *pool, x *scan, left []*node, q *Request) {
 	score := p.plan.score
 	if q.Alone {
 		score = func(*scan) (rank, func(n *node) string) {
-			return func(n *node) (float64, int64) { return 0, n.last }, func(*node) string { return "empty" }
+			return func(n *node) float64 { return float64(n.last) }, func(*node) string { return "empty" }
 		}
 	}
 	rank, words := score(x)
-	for _, n := range least(first, rank) {
+	for _, n := range p.least(first, rank) {
 		e.Best = append(e.Best, Score{Node: n.id, Score: words(n)})
 	}
 }
 
 // least gives the first nodes in an order, at most maxBest.
-func least(nodes []*node, r rank) []*node {
+func (p *pool) least(nodes []*node, r rank) []*node {
 	var best []*node
 	before := func(a, b *node) int {
-		x, t := r(a)
-		y, u := r(b)
-		return cmp.Or(cmp.Compare(x, y), cmp.Compare(t, u), cmp.Compare(a.id, b.id))
+		if x, y := r(a), r(b); x != y || p.plan.steady {
+			return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.id, b.id))
+		}
+		ours := cmp.Compare(p.turns.get(p.c.ids[a.id]), p.turns.get(p.c.ids[b.id]))
+		return cmp.Or(ours, cmp.Compare(a.last, b.last), cmp.Compare(a.id, b.id))
 	}
 	for _, n := range nodes {
 		at, _ := slices.BinarySearchFunc(best, n, before)

@@ -8,16 +8,14 @@ import (
 var leastLoad = definition{
 	name:   LeastLoad,
 	every:  true, // a reading can lower the rank
-	choose: ranked(byPressure),
+	choose: ranked((*node).pressure),
 	score: func(*scan) (rank, func(n *node) string) {
-		return byPressure, func(n *node) string {
+		return (*node).pressure, func(n *node) string {
 			return fmt.Sprintf("cpu %s, memory %s, read %v ago, %d slots sent since; %s",
 				percent(n.cpu), percent(n.memory), n.age.Round(time.Millisecond), n.fresh, n.slotsInWords())
 		}
 	},
 }
-
-func byPressure(n *node) (float64, int64) { return n.pressure(), n.last }
 
 // pressure is what the node last said of its machine, and what was sent to it since; the older that is, the more its slots in use count
 // instead.

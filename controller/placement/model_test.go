@@ -143,12 +143,15 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 }
 
 // best gives the nodes that the strategy may pick.
-func (m *model) best(c *Cluster, p *pool, q *Request, name Strategy, fit []*seen, kind int) []*seen {
+func (m *model) best(p *pool, turns map[string]int64, q *Request, name Strategy, fit []*seen, kind int) []*seen {
 	ratio := func(a, b *seen) int { return cmp.Compare(a.Load*b.Capacity, b.Load*a.Capacity) }
-	turn := func(a, b *seen) int { return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.ID, b.ID)) }
+	ours := func(n *seen) int64 { return turns[n.ID] }
+	turn := func(a, b *seen) int {
+		return cmp.Or(cmp.Compare(ours(a), ours(b)), cmp.Compare(a.last, b.last), cmp.Compare(a.ID, b.ID))
+	}
 	least := func(a, b *seen) int { return cmp.Or(ratio(a, b), turn(a, b)) }
 	if q.Alone {
-		return []*seen{slices.MinFunc(fit, turn)}
+		return []*seen{slices.MinFunc(fit, func(a, b *seen) int { return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.ID, b.ID)) })}
 	}
 	switch name {
 	case LeastTasks:
@@ -316,6 +319,12 @@ func (x *machine) ask(t *rapid.T, q Request) {
 	if sum := e.NoClass + e.NoLabels + e.TooSmall + e.Anti + e.Avoided + e.Throttled + e.Kept + e.Full; (sum == e.Nodes) != (want != "") {
 		t.Fatalf("the explanation counts %d of %d nodes away, and says %q", sum, e.Nodes, want)
 	}
+	turns := make(map[string]int64) // they are forgotten with the pool, so the model asks for them
+	if p, ok := x.c.pools.byKey[q.key()]; ok {
+		for id, i := range x.c.ids {
+			turns[id] = p.turns.get(i)
+		}
+	}
 	d := x.c.Place(&q)
 	if d.Reason != want {
 		t.Fatalf("it says %q, want %q", d.Reason, want)
@@ -329,7 +338,7 @@ func (x *machine) ask(t *rapid.T, q Request) {
 		}
 		return
 	}
-	list := x.m.best(x.c, x.c.pools.use.older, &q, strategyOf(plan), fit, kind)
+	list := x.m.best(x.c.pools.use.older, turns, &q, strategyOf(plan), fit, kind)
 	n := x.m.nodes[d.Node]
 	if !slices.Contains(list, n) {
 		var ids []string

@@ -17,7 +17,7 @@ func (c *Cluster) Place(q *Request) Decision {
 		return Decision{Reason: reason}
 	}
 	c.exclude(p, q)
-	i := int32(-1)
+	var i int32
 	if q.Alone {
 		var nearest int32
 		if i, nearest = p.empty(); i < 0 && nearest >= 0 {
@@ -29,7 +29,9 @@ func (c *Cluster) Place(q *Request) Decision {
 	if i < 0 {
 		return Decision{Reason: p.full(q)}
 	}
-	return c.take(i, q)
+	d := c.take(i, q)
+	p.turns.set(i, c.clock)
+	return d
 }
 
 // Feasible says whether Place would find a node for such a task now, or why not. It places nothing and keeps no node free.
@@ -55,7 +57,7 @@ func (c *Cluster) Feasible(q *Request) (Reason, bool) {
 // Unplace takes a placement back, for one whose claim was lost or that could not be sent. It reports false if that was done before, if its
 // node is not there any more, or if more than 65,535 placements came after it. If the node was Set since, its load is what Set said.
 func (c *Cluster) Unplace(d Decision) bool {
-	if !c.tickets.redeem(d.ticket, uint64(c.clock)) { //nolint:gosec // it counts up from 0
+	if !c.tickets.redeem(d.ticket, uint64(c.clock)) {
 		return false
 	}
 	n := &c.nodes[d.node]
@@ -98,10 +100,10 @@ func (c *Cluster) take(i int32, q *Request) Decision {
 	if c.listeners > 0 {
 		c.note(i, false)
 	}
-	ticket := uint64(c.clock) //nolint:gosec // it counts up from 0
+	ticket := uint64(c.clock)
 	c.tickets.issue(ticket)
 	return Decision{Node: n.id, ticket: ticket, joined: n.joined, set: n.set,
-		node: i, limit: int32(at), load: int32(load), width: int32(width)} //nolint:gosec // all of them are far below 2^31
+		node: i, limit: int32(at), load: int32(load), width: int32(width)}
 }
 
 // pick asks the stages in turn.

@@ -10,6 +10,10 @@ type poolKey struct {
 	width    int
 }
 
+func (q *Request) key() poolKey {
+	return poolKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}
+}
+
 // pool is the nodes that match tasks of a key, in the order of the strategy.
 type pool struct {
 	poolKey
@@ -21,6 +25,7 @@ type pool struct {
 	seen    uint64 // how far it has read it
 	cost    int    // nodes that it looked at when it was built
 	members members
+	turns   byNode[int64] // numbers of the pool's last placements
 	stages  [stageCount]stage
 	order   []int // the stages, as they are asked
 	age     uint64
@@ -98,7 +103,7 @@ func (c *Cluster) pool(q *Request) (*pool, Reason) {
 	if len(c.ids) == 0 {
 		return nil, NoEligibleNode
 	}
-	key := poolKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}
+	key := q.key()
 	p := c.pools.use.older
 	if p == nil || p.poolKey != key {
 		p = c.pools.byKey[key]
@@ -149,6 +154,7 @@ func (c *Cluster) newPool(key poolKey, selector task.Selector) *pool {
 	}
 	c.pools.byKey[key] = p
 	c.pools.touch(p)
+	p.turns = newByNode[int64](len(c.nodes), c.index.candidates(p.class, selector, nil))
 	p.build()
 	return p
 }
@@ -191,7 +197,7 @@ func (p *pool) sync() {
 	if p.seen == log.end {
 		return
 	}
-	if behind := log.end - p.seen; behind > reach || behind > uint64(4*p.cost+emptyWeight) { //nolint:gosec // cost is not negative
+	if behind := log.end - p.seen; behind > reach || behind > uint64(4*p.cost+emptyWeight) {
 		p.build()
 		return
 	}

@@ -1,10 +1,12 @@
 package placement
 
+import "slices"
+
 var random = definition{
 	name:   Random,
 	choose: func(s *stage) chooser { return &drawing{stage: s, of: 1} },
 	score: func(*scan) (rank, func(n *node) string) {
-		return func(*node) (float64, int64) { return 0, 0 }, func(*node) string { return "as likely as the others" }
+		return func(*node) float64 { return 0 }, func(*node) string { return "as likely as the others" }
 	},
 }
 
@@ -77,8 +79,8 @@ func lighter(a, b *node) bool {
 }
 
 func (d *drawing) any() bool {
-	for at := len(d.list) - 1; at >= 0; at-- {
-		switch i := d.list[at]; {
+	for at, i := range slices.Backward(d.list) {
+		switch {
 		case !d.fitting(i):
 			d.take(at)
 		case !d.c.excluded(&d.c.nodes[i]):

@@ -1,12 +1,15 @@
 package placement
 
-// rank gives a node's place in an order: least first, then the least turn, then the least id. Placing a task on a node must not lower it,
-// unless the strategy says so (definition.every).
-type rank func(n *node) (rank float64, turn int64)
+// rank gives a node's place in an order, least first. Placing a task on a node must not lower it, unless the strategy says so
+// (definition.every).
+type rank func(n *node) float64
 
-// ranking is the chooser of strategies that put the nodes into an order: a heap. Its items hold the rank as it was when it was looked at
-// last. A node whose rank has only gone up since is found and put right when it comes to the top. A node that has changed otherwise is added
-// again, and the older item is dropped when it comes to the top, for it has not the node's present stamp.
+// ranking is the chooser of strategies that put the nodes into an order: a heap. Nodes of equal rank come in turn: the one that the pool has
+// picked the longest time ago first, then the one that anybody has, then the least id.
+//
+// Its items hold what they are ordered by as it was when it was looked at last. A node that has only gone up since is found and put right when
+// it comes to the top. A node that has changed otherwise is added again, and the older item is dropped when it comes to the top, for it has
+// not the node's present stamp.
 type ranking struct {
 	*stage
 	rank  rank
@@ -17,10 +20,16 @@ type ranking struct {
 }
 
 type item struct {
-	rank  float64
-	turn  int64
+	place
 	node  int32
 	stamp uint32
+}
+
+// place is what an item is ordered by.
+type place struct {
+	rank float64
+	ours int64 // the number of the pool's last placement there
+	last int64 // the number of the last placement there
 }
 
 func ranked(r rank) func(s *stage) chooser {
@@ -34,6 +43,16 @@ func rankingOf(s *stage, r rank) ranking {
 	return ranking{stage: s, rank: r, size: &s.p.members.able, log: s.p.log}
 }
 
+// place finds the present place of a node.
+func (h *ranking) place(i int32) place {
+	n := &h.c.nodes[i]
+	p := place{rank: h.rank(n)}
+	if !h.p.plan.steady {
+		p.ours, p.last = h.p.turns.get(i), n.last
+	}
+	return p
+}
+
 func (h *ranking) add(i int32) {
 	n := &h.c.nodes[i]
 	if !h.fits(n) {
@@ -45,8 +64,7 @@ func (h *ranking) add(i int32) {
 	case len(h.items) >= 2*(*h.size)+emptyWeight:
 		h.tidy()
 	}
-	rank, turn := h.rank(n)
-	h.push(item{rank: rank, turn: turn, node: i, stamp: n.stamps[h.log]})
+	h.push(item{place: h.place(i), node: i, stamp: n.stamps[h.log]})
 }
 
 func (h *ranking) drop(int32) {} // its stamp has changed
@@ -77,8 +95,8 @@ func (h *ranking) pick(*Request) int32 {
 			h.pop()
 			continue
 		}
-		if rank, turn := h.rank(n); rank != top.rank || turn != top.turn {
-			top.rank, top.turn = rank, turn
+		if now := h.place(top.node); now != top.place {
+			top.place = now
 			h.down(*top)
 			continue
 		}
@@ -102,8 +120,10 @@ func (h *ranking) less(a, b *item) bool {
 	switch {
 	case a.rank != b.rank:
 		return a.rank < b.rank
-	case a.turn != b.turn:
-		return a.turn < b.turn
+	case a.ours != b.ours:
+		return a.ours < b.ours
+	case a.last != b.last:
+		return a.last < b.last
 	}
 	return h.c.nodes[a.node].id < h.c.nodes[b.node].id
 }

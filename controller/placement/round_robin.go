@@ -10,7 +10,7 @@ var roundRobin = definition{
 		return r
 	},
 	score: func(*scan) (rank, func(n *node) string) {
-		return func(n *node) (float64, int64) { return float64(n.served), n.last },
+		return func(n *node) float64 { return float64(n.served) },
 			func(n *node) string { return fmt.Sprintf("%d tasks given to it so far", n.served) }
 	},
 }
@@ -21,8 +21,8 @@ type rotating struct {
 	highest int64 // count of a member that was seen
 }
 
-func (r *rotating) count(n *node) (rank float64, turn int64) {
+func (r *rotating) count(n *node) float64 {
 	r.highest = max(r.highest, n.served)
 	n.served = max(n.served, r.highest-int64(n.capacity)) // what it is owed at most
-	return float64(n.served), n.last
+	return float64(n.served)
 }

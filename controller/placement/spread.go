@@ -33,16 +33,14 @@ var spread = definition{
 		for i, g := range order {
 			g.at = i
 		}
-		return func(n *node) (float64, int64) {
-				return float64(groups[n.labels[x.by]].at)*(2*MaxCapacity) + n.ratio(), n.last
-			}, func(n *node) string {
-				g := groups[n.labels[x.by]]
-				where := x.by + " " + g.value
-				if g.value == "" {
-					where = "nodes without " + x.by
-				}
-				return fmt.Sprintf("%s: %d slots in use; %s", where, g.load, n.slotsInWords())
+		return func(n *node) float64 { return float64(groups[n.labels[x.by]].at)*(2*MaxCapacity) + n.ratio() }, func(n *node) string {
+			g := groups[n.labels[x.by]]
+			where := x.by + " " + g.value
+			if g.value == "" {
+				where = "nodes without " + x.by
 			}
+			return fmt.Sprintf("%s: %d slots in use; %s", where, g.load, n.slotsInWords())
+		}
 	},
 }
 
@@ -106,7 +104,7 @@ func (s *spreading) group(value string) *group {
 	g, ok := s.groups[value]
 	if !ok {
 		g = &group{value: value, at: -1}
-		g.nodes = ranking{stage: s.stage, rank: byRatio, size: &g.members, log: better}
+		g.nodes = ranking{stage: s.stage, rank: (*node).ratio, size: &g.members, log: better}
 		s.groups[value] = g
 	}
 	return g

@@ -8,7 +8,7 @@ import (
 
 var sticky = definition{
 	name:   Sticky,
-	choose: func(s *stage) chooser { return &sticking{ranking: rankingOf(s, byRatio)} },
+	choose: func(s *stage) chooser { return &sticking{ranking: rankingOf(s, (*node).ratio)} },
 	score: func(x *scan) (rank, func(n *node) string) {
 		if x.q.StickyKey == "" {
 			return leastTasks.score(x)
@@ -19,7 +19,7 @@ var sticky = definition{
 		for i, n := range order {
 			place[n] = i + 1
 		}
-		return func(n *node) (float64, int64) { return float64(place[n]), 0 }, func(n *node) string {
+		return func(n *node) float64 { return float64(place[n]) }, func(n *node) string {
 			return fmt.Sprintf("place %d of %d in the order of the sticky key; %s", place[n], len(order), n.slotsInWords())
 		}
 	},

@@ -41,6 +41,8 @@ type definition struct {
 	// every says that placing can make a node a better pick, or that its pick depends on more than the node: its pools hear of every change
 	// of a node, not only of those that make it a better one.
 	every bool
+	// steady says that of equal nodes the one with the least id is picked, and not each in its turn.
+	steady bool
 	// choose makes the chooser of one stage of a pool.
 	choose func(s *stage) chooser
 	// score gives a node's place in the order, least first, and says it in words. It is for explanations only.

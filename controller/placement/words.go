@@ -23,7 +23,8 @@ func (e *Explanation) Words() string {
 		return fmt.Sprintf("No node has labels that match %q: %s %s, with other labels. It needs a node with such labels, or another selector.",
 			e.Selector, count(e.Nodes-e.NoClass, "node has", "nodes have"), class)
 	case SlotsOverCapacity:
-		return fmt.Sprintf("It takes %s, and no node that matches can hold more than %d of %s. It needs a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or fewer slots.",
+		return fmt.Sprintf("It takes %s, and no node that matches can hold more than %d of %s. "+
+			"It needs a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or fewer slots.",
 			count(e.Slots, "slot", "slots"), e.Largest, class)
 	case AntiAffinity:
 		return fmt.Sprintf("%s of the same anti-affinity key%s. It starts when one of those tasks ends.",
@@ -36,7 +37,8 @@ func (e *Explanation) Words() string {
 			count(e.Throttled, "node that matches has", "nodes that match have"), e.others())
 	}
 	if e.Alone {
-		return fmt.Sprintf("It must run alone on its node, since its node died twice while it ran, and none that matches is empty (%s). One of them takes nothing else until it is.",
+		return fmt.Sprintf("It must run alone on its node, since its node died twice while it ran, and none that matches is empty (%s). "+
+			"One of them takes nothing else until it is.",
 			e.names())
 	}
 	return fmt.Sprintf("It takes %s, and %s (%s). The most that is free on one of them is %d. It starts when enough of their tasks end, or with another node.",
