@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/skalds-go/skalds/events"
 )
 
 // fault is one thing that is broken for a while.
@@ -16,12 +18,16 @@ type fault struct {
 	what        what
 	target      string        // a member, a service, or MEMBER/SERVICE and */SERVICE for the links of one or all
 	delay       time.Duration // of what = delay
+	topic       string        // of what = recreate: the topic that is deleted,
+	again       bool          // and whether it is made anew at once, or left to the controllers
 }
 
 func (f *fault) String() string {
 	text := fmt.Sprintf("%s..%s %s %s", f.from.Round(time.Millisecond), f.until.Round(time.Millisecond), f.what, f.target)
 	if f.what == delay {
 		text += " by " + f.delay.Round(time.Millisecond).String()
+	} else if f.what == recreate {
+		text += fmt.Sprintf(" topic %s, at once %v", f.topic, f.again)
 	}
 	return text
 }
@@ -37,6 +43,7 @@ const (
 	cut       what = "cut"
 	stall     what = "stall"
 	delay     what = "delay"
+	recreate  what = "recreate" // a topic
 )
 
 const (
@@ -85,7 +92,10 @@ func choose(random *rand.Rand) fault {
 		return fault{what: terminate, target: aController, until: seconds(0.5, 3)}
 	case n < 54:
 		return fault{what: pick2(random, kill, stop), target: toKafka, until: seconds(0, 2)}
-	case n < 60:
+	case n < 57:
+		topic := pick(events.TopicAssign, events.TopicControl, events.TopicStatus)
+		return fault{what: recreate, target: toKafka, topic: topic, again: random.IntN(2) == 0}
+	case n < 62:
 		return fault{what: pick2(random, kill, stop), target: toRedis, until: seconds(0, 4)}
 	case n < 75:
 		return linkFault(random, aNode, pick(toKafka, toRedis), seconds(0.3, 6))
@@ -197,7 +207,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range []what{kill, freeze, terminate, stop, cut, stall, delay} {
+	for _, w := range []what{kill, freeze, terminate, stop, cut, stall, delay, recreate} {
 		if !seen[w] {
 			t.Errorf("no plan has a %s", w)
 		}

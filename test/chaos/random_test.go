@@ -67,17 +67,26 @@ func TestChaosRandom(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
-	working.Go(func() { w.load(ctx, "load", rand.New(rand.NewPCG(seed, 1))) })
+	wishes := make(chan string, 20)
+	working.Go(func() { w.load(ctx, "load", rand.New(rand.NewPCG(seed, 1)), wishes) })
+	working.Go(func() { w.people(ctx, rand.New(rand.NewPCG(seed, 2)), wishes) })
 	witness := w.watch(ctx, &working, "load")
 	w.breakAll(faults)
 	w.whole()
 	back := time.Now()
-	w.submit(50, "after", quick, 1)
+	after := batch(50, "after", quick, 1)
+	for i := range after {
+		after[i].Priority = 10 // before all that has been left to wait
+	}
+	if err := w.offer(ctx, after); err != nil {
+		t.Error(err)
+	}
 	w.ended(recoverLimit, "after")
 	took := time.Since(back)
 	cancel()
 	working.Wait()
 
+	w.resumeAll("load")
 	stored := w.check(2*recoverLimit, "load")
 	for _, tk := range stored {
 		if wrong := witness.See(&tk); wrong != "" {
@@ -100,7 +109,7 @@ func (w *world) watch(ctx context.Context, working *sync.WaitGroup, prefix strin
 		defer tick.Stop()
 		for {
 			// The newest tasks are those whose end is new.
-			page, err := w.store.List(ctx, store.Filter{IDPrefix: prefix, Status: []task.Status{task.Finished, task.Cancelled}, Limit: store.MaxBatch})
+			page, err := w.store.List(ctx, store.Filter{IDPrefix: prefix, Status: []task.Status{task.Finished, task.Cancelled, task.Failed}, Limit: store.MaxBatch})
 			for i := range page.Tasks {
 				if wrong := witness.See(&page.Tasks[i]); err == nil && wrong != "" {
 					t.Error(wrong)
@@ -148,10 +157,13 @@ func (w *world) breakOne(f *fault) {
 	switch f.target {
 	case toKafka:
 		w.restarts.Wait()
-		if f.what == kill {
+		switch f.what {
+		case kill:
 			w.Kafka.Kill(w.T)
-		} else {
+		case stop:
 			w.Kafka.Stop(w.T)
+		default:
+			w.deleteTopic(f.topic, f.again)
 		}
 		return
 	case toRedis:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
@@ -17,8 +16,10 @@ import (
 
 // The classes of the worker.
 const (
-	quick = "quick"
-	slow  = "slow"
+	quick    = "quick"
+	slow     = "slow"
+	inSteps  = "steps"    // can be paused and updated
+	stubborn = "stubborn" // does not stop when it is told to
 )
 
 func newTask(id, class string, ms int) client.NewTask {
@@ -83,35 +84,21 @@ func (w *world) submit(n int, prefix, class string, ms int) {
 	}
 }
 
-// load submits tasks at a steady pace until the context ends, and cancels one now and then.
-func (w *world) load(ctx context.Context, prefix string, random *rand.Rand) {
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for round := 0; ; round++ {
-		var list []client.NewTask
-		for i := range 8 {
-			list = append(list, newTask(fmt.Sprintf("%s-%05d-q%d", prefix, round, i), quick, random.IntN(50)))
-		}
-		long := newTask(fmt.Sprintf("%s-%05d-s", prefix, round), slow, 500+random.IntN(3500))
-		if w.offer(ctx, append(list, long)) == nil && round%8 == 0 {
-			w.cancel(ctx, long.ID)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // cancel asks for a task's end. It may be refused, for the task has ended or nobody answers.
 func (w *world) cancel(ctx context.Context, id string) {
-	w.mu.Lock()
-	w.cancelled[id] = true
-	w.mu.Unlock()
+	w.allow(id, func(m *history.May) { m.Cancel = true })
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	_, _ = w.controllers()[0].api.Cancel(ctx, id)
+}
+
+// allow notes what may become of a task.
+func (w *world) allow(id string, change func(*history.May)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.may[id]
+	change(&m)
+	w.may[id] = m
 }
 
 // acknowledged gives the ids of a prefix that a controller has taken.
@@ -179,7 +166,7 @@ func (w *world) check(limit time.Duration, prefix string) map[string]task.Task {
 	defer tick.Stop()
 	for range int(rules.LostAfter / (100 * time.Millisecond)) {
 		record := w.record()
-		if wrong = record.Check(ids, stored, w.cancelled); len(wrong) == 0 {
+		if wrong = record.Check(ids, stored, w.may); len(wrong) == 0 {
 			return stored
 		}
 		<-tick.C

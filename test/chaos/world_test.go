@@ -35,12 +35,15 @@ const (
 	capacity    = 20
 )
 
+// cancelGrace is how long a handler may take to stop before it is abandoned.
+const cancelGrace = time.Second
+
 // tuned has dead nodes and leaders found in seconds.
 func tuned() map[string]string {
 	return map[string]string{
 		"NODE_HEARTBEAT_INTERVAL": "250ms", "NODE_LOST_AFTER": rules.LostAfter.String(), "NODE_STOP_MARGIN": rules.StopMargin.String(),
 		"LEADER_LEASE": "1s", "ASSIGN_RESEND_AFTER": "1s", "MONITOR_TASK_INTERVAL": "2s", "DISPATCHER_INTERVAL": "1s",
-		"NODE_CAPACITY": fmt.Sprint(capacity), "DRAIN_SOFT": "1s", "DRAIN_HARD": "2s",
+		"NODE_CAPACITY": fmt.Sprint(capacity), "DRAIN_SOFT": "1s", "DRAIN_HARD": "2s", "CANCEL_GRACE": cancelGrace.String(),
 	}
 }
 
@@ -58,13 +61,13 @@ type world struct {
 	mu        sync.Mutex // guards what follows
 	freezes   []history.Freeze
 	gone      map[int]time.Duration
-	submitted []string // acknowledged
-	cancelled map[string]bool
+	submitted []string               // acknowledged
+	may       map[string]history.May // by task
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: cluster.New(t, "4.4"), root: t, runs: t.TempDir(), gone: map[int]time.Duration{}, cancelled: map[string]bool{}}
+	w := &world{Cluster: cluster.New(t, "4.4"), root: t, runs: t.TempDir(), gone: map[int]time.Duration{}, may: map[string]history.May{}}
 	maps.Copy(w.Env, tuned())
 	w.Env["CHAOS_RUNS"] = w.runs
 	var err error

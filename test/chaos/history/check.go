@@ -4,14 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Check says in which ways the rules were broken. Tasks are those that the store has, in which every id of submitted must be; cancelled
-// are those that a person cancelled, which may have finished before.
-func (r *Record) Check(submitted []string, tasks map[string]task.Task, cancelled map[string]bool) []string {
+// May is what else than its end by a result may become of a task, since somebody asked for it.
+type May struct {
+	Cancel  bool   // it may be cancelled
+	Fail    string // it may be failed with an error that has this in it; empty = it may not
+	Overlap bool   // its handler does not stop when it is told to, so that its runs may overlap
+}
+
+// Check says in which ways the rules were broken. Tasks are those that the store has, in which every id of submitted must be.
+func (r *Record) Check(submitted []string, tasks map[string]task.Task, may map[string]May) []string {
 	byTask, wrong := r.Runs()
 	for _, id := range submitted {
 		t, ok := tasks[id]
@@ -19,15 +26,17 @@ func (r *Record) Check(submitted []string, tasks map[string]task.Task, cancelled
 			wrong = append(wrong, fmt.Sprintf("task %s was acknowledged and is lost", id))
 			continue
 		}
-		wrong = append(wrong, ended(&t, byTask[id], cancelled[id])...)
-		wrong = append(wrong, r.apart(byTask[id])...)
+		wrong = append(wrong, ended(&t, byTask[id], may[id])...)
+		if !may[id].Overlap {
+			wrong = append(wrong, r.apart(byTask[id])...)
+		}
 	}
 	slices.Sort(wrong)
 	return wrong
 }
 
 // ended checks that the task reached its end, and that the end is that of its last run.
-func ended(t *task.Task, runs []Run, cancelled bool) (wrong []string) {
+func ended(t *task.Task, runs []Run, may May) (wrong []string) {
 	say := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("task %s: ", t.ID)+fmt.Sprintf(format, args...))
 	}
@@ -37,7 +46,8 @@ func ended(t *task.Task, runs []Run, cancelled bool) (wrong []string) {
 		}
 	}
 	switch {
-	case t.LifecycleStatus == task.Cancelled && cancelled:
+	case t.LifecycleStatus == task.Cancelled && may.Cancel:
+	case t.LifecycleStatus == task.Failed && may.Fail != "" && strings.Contains(t.Error, may.Fail):
 	case t.LifecycleStatus == task.Finished:
 		var got Result
 		if err := json.Unmarshal(t.Result, &got); err != nil {

@@ -33,12 +33,12 @@ func TestCheck(t *testing.T) {
 		return []history.Freeze{{PID: 1, From: from * time.Millisecond, Until: until * time.Millisecond}}
 	}
 	cases := map[string]struct {
-		lines     [][]history.Line
-		freezes   []history.Freeze
-		gone      map[int]time.Duration
-		task      task.Task
-		cancelled bool
-		want      string // part of the one thing that is wrong; empty = all is well
+		lines   [][]history.Line
+		freezes []history.Freeze
+		gone    map[int]time.Duration
+		task    task.Task
+		may     history.May
+		want    string // part of the one thing that is wrong; empty = all is well
 	}{
 		"one run": {
 			lines: [][]history.Line{ran(1, 1, 100, 200, history.Finished)}, task: finished(1, `{"attempt":1,"pid":1}`),
@@ -57,11 +57,26 @@ func TestCheck(t *testing.T) {
 		},
 		"cancelled": {
 			lines: [][]history.Line{ran(1, 1, 100, 200, history.Stopped)},
-			task:  task.Task{ID: "t", LifecycleStatus: task.Cancelled, Attempt: 1}, cancelled: true,
+			task:  task.Task{ID: "t", LifecycleStatus: task.Cancelled, Attempt: 1}, may: history.May{Cancel: true},
 		},
-		"lost":                   {task: task.Task{ID: "other"}, want: "is lost"},
-		"not ended":              {task: task.Task{ID: "t", LifecycleStatus: task.Running, Attempt: 1}, want: "is Running"},
-		"failed":                 {task: task.Task{ID: "t", LifecycleStatus: task.Failed, Error: "x"}, want: "is Failed"},
+		"lost":      {task: task.Task{ID: "other"}, want: "is lost"},
+		"not ended": {task: task.Task{ID: "t", LifecycleStatus: task.Running, Attempt: 1}, want: "is Running"},
+		"failed":    {task: task.Task{ID: "t", LifecycleStatus: task.Failed, Error: "x"}, want: "is Failed"},
+		"failed as it may": {
+			lines: [][]history.Line{ran(1, 1, 100, 200, history.Stopped)},
+			task:  task.Task{ID: "t", LifecycleStatus: task.Failed, Attempt: 1, Error: "the deadline has passed"}, may: history.May{Fail: "deadline"},
+		},
+		"failed otherwise": {
+			task: task.Task{ID: "t", LifecycleStatus: task.Failed, Error: "boom"}, may: history.May{Fail: "deadline"}, want: "is Failed",
+		},
+		"a handler that does not stop": {
+			lines: [][]history.Line{ran(1, 1, 100, 3000, history.Finished), ran(2, 2, 2000, 2500, history.Finished)},
+			task:  finished(2, `{"attempt":2,"pid":2}`), may: history.May{Overlap: true},
+		},
+		"the old result of a handler that does not stop": {
+			lines: [][]history.Line{ran(1, 1, 100, 3000, history.Finished), ran(2, 2, 2000, 2500, history.Finished)},
+			task:  finished(2, `{"attempt":1,"pid":1}`), may: history.May{Overlap: true}, want: "the result of attempt 1 was accepted",
+		},
 		"cancelled by nobody":    {task: task.Task{ID: "t", LifecycleStatus: task.Cancelled}, want: "is Cancelled"},
 		"finished without a run": {task: finished(1, `{"attempt":1,"pid":1}`), want: "no run finished"},
 		"the result of an old attempt": {
@@ -112,7 +127,7 @@ func TestCheck(t *testing.T) {
 			for _, lines := range c.lines {
 				r.Lines = append(r.Lines, lines...)
 			}
-			got := r.Check([]string{"t"}, map[string]task.Task{c.task.ID: c.task}, map[string]bool{"t": c.cancelled})
+			got := r.Check([]string{"t"}, map[string]task.Task{c.task.ID: c.task}, map[string]history.May{"t": c.may})
 			switch {
 			case c.want == "" && len(got) > 0:
 				t.Errorf("found %q, want nothing", got)
