@@ -154,6 +154,8 @@ func (m *model) best(p *pool, turns map[string]int64, q *Request, name Strategy,
 		return []*seen{slices.MinFunc(fit, func(a, b *seen) int { return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.ID, b.ID)) })}
 	}
 	switch name {
+	case Random:
+		return fit
 	case LeastTasks:
 		return []*seen{slices.MinFunc(fit, least)}
 	case RoundRobin:
@@ -214,7 +216,7 @@ func (m *model) best(p *pool, turns map[string]int64, q *Request, name Strategy,
 		}
 		return list
 	}
-	return fit // RANDOM
+	panic("no such strategy: " + name)
 }
 
 // machine is a cluster beside its model.

@@ -35,11 +35,17 @@ func (e *Explanation) Words() string {
 	case NodesThrottled:
 		return fmt.Sprintf("%s no token of the rate limit now%s. It starts with the next token.",
 			count(e.Throttled, "node that matches has", "nodes that match have"), e.others())
+	case NodesFull:
+		return e.full()
 	}
+	return string(e.Reason)
+}
+
+// full says what it takes until one of the nodes that match has room.
+func (e *Explanation) full() string {
 	if e.Alone {
 		return fmt.Sprintf("It must run alone on its node, since its node died twice while it ran, and none that matches is empty (%s). "+
-			"One of them takes nothing else until it is.",
-			e.names())
+			"One of them takes nothing else until it is.", e.names())
 	}
 	return fmt.Sprintf("It takes %s, and %s (%s). The most that is free on one of them is %d. It starts when enough of their tasks end, or with another node.",
 		count(e.Slots, "slot", "slots"), count(e.Full+e.Kept, "node that matches is full", "nodes that match are full"), e.names(), e.MostFree)
