@@ -3,18 +3,16 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// guarded are the columns that decide whether a change applies, and what it adds to.
-const guarded = "SELECT n, id, status, attempt, claim, desired, version, run FROM tasks WHERE id IN "
+// guarded is a row but for what may be large: of a result it says only whether there is one, and of attachments that stand apart, too.
+const guarded = "SELECT n, " + light + ", attachments, result IS NOT NULL FROM tasks WHERE id IN "
 
 // maxList is the largest number of values in a list of a statement; what is more takes several.
 const maxList = 256
@@ -50,10 +48,10 @@ func each[V any](c *conn, sql string, all []V, yield func([]driver.Value) error)
 
 // held is a task while changes are made to it.
 type held struct {
-	n       int64
-	status  int64
-	is      task.Task
-	applied int // changes
+	before  *kept
+	now     *kept
+	applied int          // changes
+	last    *task.Change // of those
 }
 
 // Apply implements store.Tasks.
@@ -105,106 +103,122 @@ func copied[T any](p *T) *T {
 
 // apply carries changes out and says how many applied, and which can never be.
 func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
-	ids := make([]string, 0, len(changes))
-	tasks := make(map[string]*held, len(changes))
-	for i := range changes {
-		if _, seen := tasks[changes[i].ID]; !seen && changes[i].From != 0 {
-			tasks[changes[i].ID] = nil
-			ids = append(ids, changes[i].ID)
-		}
-	}
-	rows := make([]held, 0, len(ids))
-	err = each(t.conn, guarded, ids, func(row []driver.Value) error {
-		rows = append(rows, hold(row))
-		tasks[rows[len(rows)-1].is.ID] = &rows[len(rows)-1]
-		return nil
-	})
+	tasks, err := t.hold(changes)
 	if err != nil {
 		return 0, nil, err
 	}
 	for i := range changes {
-		if h := tasks[changes[i].ID]; h != nil && changes[i].Apply(&h.is) {
+		if h := tasks[changes[i].ID]; h != nil && changes[i].Apply(&h.now.is) {
 			h.applied++
+			h.last = &changes[i]
 		}
 	}
-	for i := range rows {
-		h := &rows[i]
-		if h.applied == 0 {
+	for i := range changes {
+		h := tasks[changes[i].ID]
+		if h == nil || h.applied == 0 {
 			continue
 		}
-		err := t.update(h)
+		var err error
+		if !t.postpone(h) {
+			err = t.update(h)
+		}
 		switch never := (refusal{}); {
 		case err == nil:
 			applied += h.applied
 		case errors.As(err, &never):
-			refused = errors.Join(refused, fmt.Errorf("task %q: %w", h.is.ID, err))
+			refused = errors.Join(refused, fmt.Errorf("task %q: %w", h.now.is.ID, err))
 		default:
-			return 0, nil, fmt.Errorf("task %q: %w", h.is.ID, err)
+			return 0, nil, fmt.Errorf("task %q: %w", h.now.is.ID, err)
 		}
+		h.applied = 0 // it is done, whatever other changes there are of it
 	}
 	return applied, refused, nil
 }
 
-// What stands in a held task for a value that was not read: no change sets these, so what is something else after it is to be written.
-var (
-	keptText = "\x00kept"
-	keptTime = int64(math.MinInt64)
-	keptJSON = json.RawMessage("kept")
-)
-
-// hold reads a row of guarded.
-func hold(row []driver.Value) held {
-	c := cells(row)
-	h := held{n: c.int(), is: task.Task{
-		Executor: keptText, Incarnation: keptText, Error: keptText, Attachments: keptJSON, Result: keptJSON,
-		NotBefore: keptTime, AssignedDateTime: keptTime, StartDateTime: keptTime, FinishDateTime: keptTime,
-	}}
-	t := &h.is
-	t.ID, h.status = c.text(), c.int()
-	t.LifecycleStatus, _ = status(h.status) // one that is none matches no change
-	t.Attempt, t.ClaimID, t.Desired, t.AttachmentsVersion = c.int(), c.text(), task.Desired(c.text()), c.int()
-	var r run
-	if unpack("run", c.next(), &r) == nil { // what cannot be read is begun anew
-		r.give(t)
+// hold gives the tasks that changes are about, as the transaction sees them.
+func (t *tx) hold(changes []task.Change) (map[string]*held, error) {
+	tasks := make(map[string]*held, len(changes))
+	all := make([]held, 0, len(changes))
+	add := func(k *kept) {
+		all = append(all, held{before: k, now: &kept{n: k.n, is: k.is, bad: k.bad}})
+		tasks[k.is.ID] = &all[len(all)-1]
 	}
-	return h
+	var unknown []string
+	for i := range changes {
+		id := changes[i].ID
+		if _, seen := tasks[id]; seen || changes[i].From == 0 {
+			continue
+		}
+		if k := t.recall(id); k != nil {
+			add(k)
+		} else {
+			tasks[id] = nil
+			unknown = append(unknown, id)
+		}
+	}
+	err := each(t.conn, guarded, unknown, func(row []driver.Value) error {
+		add(read(row))
+		return nil
+	})
+	return tasks, err
 }
 
-// setter is a column that changes set.
+// read reads a row of guarded, as far as it can be read: a history that cannot be is begun anew.
+func read(row []driver.Value) *kept {
+	n, _ := row[0].(int64)
+	last := len(row) - 2
+	t, err := decode(row[1:last])
+	k := &kept{n: n, is: t}
+	if _, apart := row[last].(int64); apart {
+		k.is.Attachments = elsewhere
+	} else if raw, bad := document("attachments", row[last]); bad == nil {
+		k.is.Attachments = raw
+	} else {
+		k.is.Attachments, err = elsewhere, bad
+	}
+	k.bad = err != nil
+	if there, _ := row[last+1].(int64); there != 0 {
+		k.is.Result = elsewhere
+	}
+	return k
+}
+
+// setter is a column that changes set: its value, and whether that is another than before.
 type setter struct {
 	column string
-	value  func(*task.Task) (v driver.Value, touched bool)
+	value  func(now, before *task.Task) (v driver.Value, set bool)
 }
 
-func setText(column string, of func(*task.Task) string) setter {
-	return setter{column, func(t *task.Task) (driver.Value, bool) { s := of(t); return text(s), s != keptText }}
+func setText[S ~string](column string, of func(*task.Task) S) setter {
+	return setter{column, func(now, before *task.Task) (driver.Value, bool) { s := of(now); return text(s), s != of(before) }}
 }
 
-func setTime(column string, of func(*task.Task) int64) setter {
-	return setter{column, func(t *task.Task) (driver.Value, bool) { n := of(t); return n, n != keptTime }}
+func setInt(column string, of func(*task.Task) int64) setter {
+	return setter{column, func(now, before *task.Task) (driver.Value, bool) { n := of(now); return n, n != of(before) }}
 }
 
 // setters are the columns that are written only if a change has touched them: each costs time, and one with an index more of it. What is
-// cheap, or mostly touched, is always written.
+// mostly touched is always written.
 var setters = []setter{
-	{"attempt", func(t *task.Task) (driver.Value, bool) { return t.Attempt, t.Executor != keptText }},
-	{"claim", func(t *task.Task) (driver.Value, bool) { return text(t.ClaimID), t.Executor != keptText }},
+	setInt("attempt", func(t *task.Task) int64 { return t.Attempt }),
+	setText("claim", func(t *task.Task) string { return t.ClaimID }),
+	setText("desired", func(t *task.Task) task.Desired { return t.Desired }),
 	setText("executor", func(t *task.Task) string { return t.Executor }),
 	setText("incarnation", func(t *task.Task) string { return t.Incarnation }),
 	setText("error", func(t *task.Task) string { return t.Error }),
-	setTime("not_before", func(t *task.Task) int64 { return t.NotBefore }),
-	setTime("assigned", func(t *task.Task) int64 { return t.AssignedDateTime }),
-	setTime("started", func(t *task.Task) int64 { return t.StartDateTime }),
-	setTime("finished", func(t *task.Task) int64 { return t.FinishDateTime }),
-	{"result", func(t *task.Task) (driver.Value, bool) { return blob(t.Result), !isKept(t.Result) }},
-	{"version", func(t *task.Task) (driver.Value, bool) { return t.AttachmentsVersion, !isKept(t.Attachments) }},
-	{"attachments", func(t *task.Task) (driver.Value, bool) {
-		v, _ := attach(t.Attachments)
-		return v, !isKept(t.Attachments)
+	setInt("not_before", func(t *task.Task) int64 { return t.NotBefore }),
+	setInt("assigned", func(t *task.Task) int64 { return t.AssignedDateTime }),
+	setInt("started", func(t *task.Task) int64 { return t.StartDateTime }),
+	setInt("finished", func(t *task.Task) int64 { return t.FinishDateTime }),
+	setInt("version", func(t *task.Task) int64 { return t.AttachmentsVersion }),
+	{"result", func(now, before *task.Task) (driver.Value, bool) {
+		return blob(now.Result), !same(now.Result, before.Result)
+	}},
+	{"attachments", func(now, before *task.Task) (driver.Value, bool) {
+		v, _ := attach(now.Attachments)
+		return v, !same(now.Attachments, before.Attachments)
 	}},
 }
-
-func isKept(raw json.RawMessage) bool { return len(raw) > 0 && &raw[0] == &keptJSON[0] }
 
 const (
 	deleteBody = "DELETE FROM bodies WHERE n = ?"
@@ -213,54 +227,61 @@ const (
 
 // update writes a changed row.
 func (t *tx) update(h *held) error {
-	r := runOf(&h.is)
+	was, is := h.before.filed(), &h.now.is
+	r := runOf(is)
 	packed, err := packRun(&r)
 	if err != nil {
 		return refusal{err}
 	}
-	to := number(h.is.LifecycleStatus)
 	values := t.values[:0]
-	values = append(values, to, h.is.UpdateDateTime, text(h.is.Desired), packed)
+	values = append(values, number(is.LifecycleStatus), is.UpdateDateTime, packed)
 	which := 0
-	for i, s := range setters {
-		if v, touched := s.value(&h.is); touched {
+	for i := range setters {
+		if v, set := setters[i].value(is, was); set {
 			which |= 1 << i
 			values = append(values, v)
 		}
 	}
-	values = append(values, h.n)
+	values = append(values, h.now.n)
 	t.values = values
 	if _, err := t.exec(t.updating(which), values...); err != nil {
 		return refusable(err)
 	}
-	if !isKept(h.is.Attachments) {
-		if _, err := t.exec(deleteBody, h.n); err != nil {
+	if !same(is.Attachments, was.Attachments) {
+		if _, err := t.exec(deleteBody, h.now.n); err != nil {
 			return err
 		}
-		if _, body := attach(h.is.Attachments); body != nil {
-			if _, err := t.exec(addBody, h.n, body); err != nil {
+		if _, body := attach(is.Attachments); body != nil {
+			if _, err := t.exec(addBody, h.now.n, body); err != nil {
 				return refusable(err)
 			}
+			is.Attachments = elsewhere
 		}
 	}
-	t.counts[h.status]--
-	t.counts[to]++
+	t.count(h)
+	t.keep(h.now)
 	return nil
+}
+
+// count counts a task that has another status now.
+func (t *tx) count(h *held) {
+	t.counts[number(h.before.is.LifecycleStatus)]--
+	t.counts[number(h.now.is.LifecycleStatus)]++
 }
 
 // updating is the statement that writes these of the setters. There are few that changes lead to.
 func (t *tx) updating(which int) string {
 	sql, ok := t.updates[which]
 	if !ok {
-		sql = "UPDATE tasks SET status = ?, updated = ?, desired = ?, run = ?"
-		var sqlSb256 strings.Builder
-		for i, s := range setters {
+		var b strings.Builder
+		b.WriteString("UPDATE tasks SET status = ?, updated = ?, run = ?")
+		for i := range setters {
 			if which&(1<<i) != 0 {
-				sqlSb256.WriteString(", " + s.column + " = ?")
+				b.WriteString(", " + setters[i].column + " = ?")
 			}
 		}
-		sql += sqlSb256.String()
-		sql += " WHERE n = ?"
+		b.WriteString(" WHERE n = ?")
+		sql = b.String()
 		t.updates[which] = sql
 	}
 	return sql

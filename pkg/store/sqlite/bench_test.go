@@ -3,9 +3,12 @@ package sqlite
 import (
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -104,5 +107,44 @@ func applyAll(b *testing.B, s *Store, changes []task.Change) {
 	b.Helper()
 	if k, err := s.Apply(b.Context(), changes); err != nil || k != batch {
 		b.Fatalf("applied %d, error %v", k, err)
+	}
+}
+
+// BenchmarkSharedTransactions says how much cheaper a call is where 64 callers are at it than where one is: they share transactions.
+func BenchmarkSharedTransactions(b *testing.B) {
+	const callers = 64
+	for _, sync := range []Sync{SyncNormal, SyncFull} {
+		b.Run(string(sync), func(b *testing.B) {
+			s, err := Open(b.Context(), filepath.Join(b.TempDir(), "skalds.db"), Options{Sync: sync})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = s.Close(b.Context()) }()
+			var next atomic.Int64
+			perCall := func(n, calls int) float64 {
+				began := time.Now()
+				var g errgroup.Group
+				for range n {
+					g.Go(func() error {
+						for range calls / n {
+							if _, err := s.Create(b.Context(), []task.Task{waits(int(next.Add(1)))}); err != nil {
+								return err
+							}
+						}
+						return nil
+					})
+				}
+				if err := g.Wait(); err != nil {
+					b.Fatal(err)
+				}
+				return time.Since(began).Seconds() / float64(calls/n*n)
+			}
+			var alone, together float64
+			for b.Loop() {
+				alone += perCall(1, 4*callers)
+				together += perCall(callers, 4*callers)
+			}
+			b.ReportMetric(alone/together, "alone/together")
+		})
 	}
 }

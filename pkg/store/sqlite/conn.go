@@ -101,15 +101,30 @@ func (s *stmt) bind(values []driver.Value) []driver.NamedValue {
 // exec runs a statement that gives no rows, and says how many rows it changed. It does not stop halfway: what a transaction does, it does
 // as a whole.
 func (c *conn) exec(sql string, values ...driver.Value) (int64, error) {
-	s, err := c.statement(sql)
+	result, err := c.run(sql, values)
 	if err != nil {
 		return 0, err
 	}
-	result, err := s.ExecContext(context.Background(), s.bind(values))
-	if err != nil {
-		return 0, err //nolint:wrapcheck // fail names the file
-	}
 	return result.RowsAffected() //nolint:wrapcheck // it gives no error
+}
+
+// insert is exec for a statement that adds one row at the most; it says which number that row has.
+func (c *conn) insert(sql string, values ...driver.Value) (n, row int64, err error) {
+	result, err := c.run(sql, values)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, _ = result.RowsAffected() // it gives no error
+	row, _ = result.LastInsertId()
+	return n, row, nil
+}
+
+func (c *conn) run(sql string, values []driver.Value) (driver.Result, error) {
+	s, err := c.statement(sql)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(context.Background(), s.bind(values)) //nolint:wrapcheck // fail names the file
 }
 
 // query runs a statement that finds its rows by an index, and calls yield for each; the row is only lent.

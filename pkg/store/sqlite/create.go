@@ -13,9 +13,8 @@ import (
 )
 
 var (
-	taskByKey  = "SELECT " + whole + " FROM tasks WHERE key = ?"
-	taskByID   = "SELECT " + whole + " FROM tasks WHERE id = ?"
-	insertBody = "INSERT INTO bodies (n, body) VALUES ((SELECT n FROM tasks WHERE id = ?), ?)"
+	taskByKey = "SELECT " + whole + " FROM tasks WHERE key = ?"
+	taskByID  = "SELECT " + whole + " FROM tasks WHERE id = ?"
 )
 
 // newRow is a task on its way in.
@@ -23,9 +22,9 @@ type newRow struct {
 	place  int // in the outcomes
 	id     string
 	key    string
-	status int64
 	values []driver.Value
 	body   []byte
+	row    *kept
 }
 
 // Create implements store.Tasks.
@@ -50,7 +49,10 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 			out[i] = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", t.ID, err)}
 			continue
 		}
-		r.status = number(t.LifecycleStatus)
+		r.row = &kept{is: t.Clone()}
+		if r.body != nil {
+			r.row.is.Attachments = elsewhere
+		}
 		bytes += len(t.Attachments) + len(t.Result)
 		rows = append(rows, r)
 	}
@@ -83,7 +85,7 @@ func (t *tx) create(r *newRow, out *store.CreateOutcome) error {
 	if len(r.values) > newValues {
 		sql = insertTask
 	}
-	n, err := t.exec(sql, r.values...)
+	n, at, err := t.insert(sql, r.values...)
 	switch never := (refusal{}); {
 	case errors.As(refusable(err), &never):
 		*out = store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", r.id, err)}
@@ -94,17 +96,22 @@ func (t *tx) create(r *newRow, out *store.CreateOutcome) error {
 		*out, err = t.obstacle(r)
 		return err
 	}
-	t.counts[r.status]++
+	t.counts[number(r.row.is.LifecycleStatus)]++
 	if r.body != nil {
-		if _, err := t.exec(insertBody, r.id, r.body); err != nil {
+		if _, err := t.exec(addBody, at, r.body); err != nil {
 			return fmt.Errorf("attachments of task %q: %w", r.id, err)
 		}
 	}
+	r.row.n = at
+	t.keep(r.row)
 	return nil
 }
 
 // obstacle finds what was in the way of a new task.
 func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
+	if err := t.writeDeferred(); err != nil {
+		return store.CreateOutcome{}, err
+	}
 	var found *task.Task
 	take := func(row []driver.Value) error {
 		old, _ := decode(row) // as far as it can be read

@@ -4,12 +4,16 @@
 // Invariants:
 //
 //   - The majority is one machine. A call that returned without an error outlives the process, however it ends; with SyncFull, which is the
-//     default, a power cut too.
+//     default, a power cut too. With SyncNormal a power cut, or a crash of the operating system, may take the last transactions, those since the
+//     log was last brought into the file or longer; what is left is whole, as it was at some moment.
 //   - One process at a time has the file open, guarded by a lock file. So what is kept in memory (the counts) is right, and whoever led
 //     according to the file is dead when it is opened.
 //   - One goroutine writes. Calls that come in while it is busy share the next transaction, up to a bound, and none waits for anything else.
 //     A call that cannot be carried out fails alone.
-//   - Reads go by connections of their own, do not wait for writes, and see every write that was acknowledged.
+//   - Reads go by connections of their own, and see every write that was acknowledged.
+//   - What a claim changes is on the disk when it is acknowledged, but not yet in the tasks' rows: a read of tasks has it written there before,
+//     and so waits for one write at the most, if there are such claims. Pending does not.
+//   - What is kept in memory of rows is what the file says, or what is noted in it; both are bounded. Nothing is lost with it.
 //   - A change means what [task.Change.Apply] says, since that is what is called, on the row as it is inside the writing transaction.
 //   - Every read that the flows repeat goes by an index, as a test of SQLite's query plans shows.
 //   - The schema has a version (user_version); it is brought up to date at Open, forwards only. A newer one is refused.
@@ -20,11 +24,10 @@
 //	tasks_key        Create's look at what exists
 //	tasks_waiting    Pending in its order, Ripen
 //	tasks_status     List in its order, Active, the counts at Open
-//	tasks_executor   List of one executor, in its order
 //	tasks_wishes     Wishes
 //	tasks_deadline   Overdue
 //	tasks_ended      Expire
 //
-// A List by class name or by a prefix of the id passes over tasks that it does not return; it holds nobody up meanwhile, and ends with its
+// A List by executor, by class name or by a prefix of the id passes over tasks that it does not return; it holds nobody up meanwhile, and ends with its
 // context. The room of tasks that were removed is used again, but the file does not become smaller.
 package sqlite

@@ -31,6 +31,9 @@ func (s *Store) Expire(ctx context.Context, endedBefore int64, limit int) (int, 
 func (s *Store) remove(ctx context.Context, op string, rows int, sql string, values ...driver.Value) (removed int, err error) {
 	err = s.commit(ctx, op, s.calls, &call{rows: rows, do: func(t *tx) error {
 		removed = 0
+		if err := t.writeDeferred(); err != nil { // or what was noted of it would be carried out on another task of its id
+			return err
+		}
 		return t.query(sql, func(row []driver.Value) error {
 			if n, ok := row[0].(int64); ok && n < int64(len(t.counts)) {
 				t.counts[n]--

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -65,39 +64,23 @@ func behindPrefix(prefix string) string {
 }
 
 // page is the statement for the rows of a page, as one JSON array, so that the whole search is one step, which the end of a context ends.
-func (s *search) page(executor bool) string {
+func (s *search) page() string {
 	return "SELECT json_group_array(n) FROM (" +
-		s.union(executor, "n, created, id", " AND (created, id) < (?, ?)") + " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?)"
+		s.union("n, created, id", " AND (created, id) < (?, ?)") + " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?)"
 }
 
 // count is the statement for the number of all that match.
-func (s *search) count(executor bool) string {
-	return "SELECT sum(k) FROM (" + s.union(executor, "count(*) AS k", "") + ")"
+func (s *search) count() string {
+	return "SELECT sum(k) FROM (" + s.union("count(*) AS k", "") + ")"
 }
 
-// union puts the parts together. The tasks of one executor are found by its own index, where the statuses are only a condition.
-func (s *search) union(executor bool, columns, behind string) string {
-	const from = " FROM tasks WHERE "
-	if executor {
-		list := make([]string, len(s.parts))
-		for i, n := range s.parts {
-			list[i] = strconv.FormatInt(n, 10)
-		}
-		return "SELECT " + columns + from + "+status IN (" + strings.Join(list, ", ") + ")" + s.where + behind
-	}
+// union puts the parts together.
+func (s *search) union(columns, behind string) string {
 	parts := make([]string, len(s.parts))
 	for i, n := range s.parts {
-		parts[i] = "SELECT " + columns + from + fmt.Sprintf("status = %d", n) + s.where + behind
+		parts[i] = "SELECT " + columns + " FROM tasks WHERE " + fmt.Sprintf("status = %d", n) + s.where + behind
 	}
 	return strings.Join(parts, " UNION ALL ")
-}
-
-// times says how often the values of a part are bound.
-func (s *search) times(executor bool) int {
-	if executor {
-		return 1
-	}
-	return len(s.parts)
 }
 
 // List implements store.Tasks.
@@ -116,8 +99,8 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 	defer cancel()
 	what := newSearch(&f)
 	var page store.ListPage
-	err := s.snapshot(ctx, "list", func(c *conn) error {
-		rows, err := what.find(ctx, c, f.Executor != "", at, id, f.Limit+1, f.Skip)
+	err := s.snapshotTasks(ctx, "list", func(c *conn) error {
+		rows, err := what.find(ctx, c, at, id, f.Limit+1, f.Skip)
 		if err != nil {
 			return err
 		}
@@ -133,7 +116,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 			page.NextCursor = store.Cursor(&page.Tasks[len(page.Tasks)-1])
 		}
 		if f.Total {
-			page.Total, err = s.total(ctx, c, &what, f.Executor != "")
+			page.Total, err = s.total(ctx, c, &what)
 		}
 		return err
 	})
@@ -151,12 +134,12 @@ func newestFirst(a, b task.Task) int {
 }
 
 // find gives the numbers of the rows behind a place, the newest first.
-func (s *search) find(ctx context.Context, c *conn, executor bool, at int64, id string, limit, skip int) (rows []int64, err error) {
+func (s *search) find(ctx context.Context, c *conn, at int64, id string, limit, skip int) (rows []int64, err error) {
 	var values []driver.Value
-	for range s.times(executor) {
+	for range s.parts {
 		values = append(append(values, s.values...), at, id)
 	}
-	err = c.search(ctx, s.page(executor), func(row []driver.Value) error {
+	err = c.search(ctx, s.page(), func(row []driver.Value) error {
 		list, _ := row[0].(string)
 		return json.Unmarshal([]byte(list), &rows)
 	}, append(values, int64(limit), int64(skip))...)
@@ -164,7 +147,7 @@ func (s *search) find(ctx context.Context, c *conn, executor bool, at int64, id 
 }
 
 // total counts all that match.
-func (s *Store) total(ctx context.Context, c *conn, what *search, executor bool) (n int64, err error) {
+func (s *Store) total(ctx context.Context, c *conn, what *search) (n int64, err error) {
 	if what.where == "" {
 		for _, part := range what.parts {
 			n += s.counts[part].Load()
@@ -172,9 +155,9 @@ func (s *Store) total(ctx context.Context, c *conn, what *search, executor bool)
 		return n, nil
 	}
 	var values []driver.Value
-	for range what.times(executor) {
+	for range what.parts {
 		values = append(values, what.values...)
 	}
-	err = c.search(ctx, what.count(executor), func(row []driver.Value) error { n, _ = row[0].(int64); return nil }, values...)
+	err = c.search(ctx, what.count(), func(row []driver.Value) error { n, _ = row[0].(int64); return nil }, values...)
 	return n, err
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-const waiting = " FROM tasks INDEXED BY tasks_waiting WHERE status = 0 AND mode = 0 AND not_before"
+const inLine = " FROM tasks INDEXED BY tasks_waiting WHERE status = 0 AND mode = 0 AND not_before"
 
 var (
-	pendingHead   = "SELECT n, " + whole + waiting + " = 0 ORDER BY rank, created, id LIMIT ?"
-	pendingBehind = "SELECT n, " + whole + waiting + " = 0 AND (rank, created, id) > (?, ?, ?) ORDER BY rank, created, id LIMIT ?"
+	pendingHead   = "SELECT n, rank, created, id" + inLine + " = 0 ORDER BY rank, created, id LIMIT ?"
+	pendingBehind = "SELECT n, rank, created, id" + inLine + " = 0 AND (rank, created, id) > (?, ?, ?) ORDER BY rank, created, id LIMIT ?"
+	pendingRows   = "SELECT n, " + whole + " FROM tasks WHERE n IN "
 
-	ripe   = "SELECT n" + waiting + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
-	unripe = "SELECT not_before" + waiting + " > 0 ORDER BY not_before LIMIT 1"
+	ripe   = "SELECT n, id" + inLine + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
+	unripe = "SELECT not_before" + inLine + " > 0 ORDER BY not_before LIMIT 1"
 	ripen  = "UPDATE tasks SET not_before = 0 WHERE n IN "
 
 	overdue     = "SELECT " + light + " FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline <= ? ORDER BY deadline LIMIT ?"
@@ -28,60 +29,120 @@ var (
 // markBad ends a task that waits and cannot be read, if it still waits.
 const markBad = "UPDATE tasks SET status = 5, updated = ?, finished = ?, error = ?, desired = NULL WHERE n = ? AND status = 0"
 
-// badRow is one that does not decode.
-type badRow struct {
-	n int64
-	store.BadDocument
+// waiter is a place in the order of what waits, and the task there.
+type waiter struct {
+	n    int64
+	at   store.Place
+	kept *kept      // if it need not be read
+	is   *task.Task // as read
+	bad  error      // why it could not be
 }
 
-// Pending implements store.Tasks.
+// Pending implements store.Tasks. The order is read in the file, and of the tasks only those that are not kept.
 func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (store.PendingPage, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return store.PendingPage{}, fmt.Errorf("sqlite: pending: %w", err)
 	}
 	const op = "read what waits"
-	page := store.PendingPage{Next: after, Tasks: make([]task.Task, 0, min(limit, 64))}
-	var bad []badRow
-	rows := 0
-	take := func(row []driver.Value) error { //nolint:unparam // as query wants it
-		rows++
-		t, err := decode(row[1:])
-		page.Next = store.After(&t)
+	taken := s.recent.taken() // which the file, or what will be read of it, may not say yet
+	most := limit + len(taken)
+	var line []waiter
+	page := store.PendingPage{Next: after}
+	err := s.snapshot(ctx, op, func(c *conn) error {
+		all, err := order(c, after, most)
 		if err != nil {
-			n, _ := row[0].(int64)
-			bad = append(bad, badRow{n, store.BadDocument{ID: t.ID, Reason: err.Error()}})
-			return nil //nolint:nilerr // it is told of in the page
+			return err
 		}
-		page.Tasks = append(page.Tasks, t)
-		return nil
-	}
-	err := s.read(ctx, op, func(c *conn) error {
-		if !after.Set {
-			return c.query(pendingHead, take, int64(limit))
+		s.recent.find(all)
+		var seen int
+		line, seen = waiting(all, taken, limit)
+		page.More = seen < len(all) || len(all) == most
+		if seen > 0 {
+			page.Next = all[seen-1].at
 		}
-		return c.query(pendingBehind, take, int64(^after.Priority), after.CreateDateTime, after.ID, int64(limit))
+		return readWaiters(c, line)
 	})
 	if err != nil {
 		return store.PendingPage{}, err
 	}
-	page.More = rows == limit
+	page.Tasks = make([]task.Task, 0, len(line))
+	var bad []waiter
+	for i := range line {
+		switch w := &line[i]; {
+		case w.bad != nil:
+			bad = append(bad, *w)
+		case w.is != nil:
+			page.Tasks = append(page.Tasks, *w.is)
+		default:
+			page.Tasks = append(page.Tasks, w.kept.is.Clone())
+		}
+	}
 	if len(bad) > 0 {
 		if err := s.mark(ctx, op, bad); err != nil {
 			return store.PendingPage{}, err
 		}
-		for i := range bad {
-			page.Bad = append(page.Bad, bad[i].BadDocument)
+		for _, w := range bad {
+			page.Bad = append(page.Bad, store.BadDocument{ID: w.at.ID, Reason: w.bad.Error()})
 		}
 	}
 	return page, nil
 }
 
+// order reads who waits behind a place.
+func order(c *conn, after store.Place, limit int) (line []waiter, err error) {
+	line = make([]waiter, 0, limit)
+	take := func(row []driver.Value) error {
+		c := cells(row)
+		line = append(line, waiter{n: c.int(), at: store.Place{Set: true, Priority: int(^c.int()), CreateDateTime: c.int(), ID: c.text()}})
+		return nil
+	}
+	if after.Set {
+		err = c.query(pendingBehind, take, int64(^after.Priority), after.CreateDateTime, after.ID, int64(limit))
+	} else {
+		err = c.query(pendingHead, take, int64(limit))
+	}
+	return line, err
+}
+
+// waiting gives the first of all that do wait, as far as is known, and says how many were looked at for it. Those that were taken before
+// all was read wait only if it is known that they do again.
+func waiting(all []waiter, taken map[string]struct{}, limit int) (line []waiter, seen int) {
+	line = make([]waiter, 0, limit)
+	for seen < len(all) && len(line) < limit {
+		w := &all[seen]
+		seen++
+		_, was := taken[w.at.ID]
+		if w.kept == nil && !was || w.kept != nil && w.kept.is.LifecycleStatus == task.Created && w.kept.is.NotBefore == 0 {
+			line = append(line, *w)
+		}
+	}
+	return line, seen
+}
+
+// readWaiters reads those tasks of a line that are not kept.
+func readWaiters(c *conn, line []waiter) error {
+	var unknown []int64
+	at := make(map[int64]*waiter)
+	for i := range line {
+		if w := &line[i]; w.kept == nil || same(w.kept.is.Attachments, elsewhere) {
+			at[w.n] = w
+			unknown = append(unknown, w.n)
+		}
+	}
+	return each(c, pendingRows, unknown, func(row []driver.Value) error {
+		n, _ := row[0].(int64)
+		t, err := decode(row[1:])
+		at[n].is, at[n].bad = &t, err
+		return nil
+	})
+}
+
 // mark makes rows that do not decode failed tasks, so that they can be looked at and purged like any other.
-func (s *Store) mark(ctx context.Context, op string, bad []badRow) error {
+func (s *Store) mark(ctx context.Context, op string, bad []waiter) error {
 	now := time.Now().UnixMilli()
 	return s.commit(ctx, op, s.calls, &call{rows: len(bad), do: func(t *tx) error {
 		for i := range bad {
-			n, err := t.exec(markBad, now, now, bad[i].Reason, bad[i].n)
+			n, err := t.exec(markBad, now, now, bad[i].bad.Error(), bad[i].n)
 			if err != nil {
 				return err
 			}
@@ -109,8 +170,9 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 		var found []int64
 		ripened = 0
 		err = t.query(ripe, func(row []driver.Value) error {
-			n, _ := row[0].(int64)
-			found = append(found, n)
+			c := cells(row)
+			found = append(found, c.int())
+			t.rows[c.text()] = nil
 			return nil
 		}, now, int64(limit))
 		if err != nil {
@@ -142,7 +204,7 @@ func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, 0, fmt.Errorf("sqlite: overdue: %w", err)
 	}
-	err = s.read(ctx, "read what is overdue", func(c *conn) (err error) {
+	err = s.readTasks(ctx, "read what is overdue", func(c *conn) (err error) {
 		if next, err = c.number(nextOverdue, now); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ var (
 	tasksByID  = "SELECT " + whole + " FROM tasks WHERE id IN "
 	tasksByRow = "SELECT " + whole + " FROM tasks WHERE n IN "
 	active     = "SELECT " + light + " FROM tasks WHERE status = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
-	wishes     = "SELECT " + light + " FROM tasks WHERE desired IS NOT NULL AND status < 4 LIMIT ?"
+	wishes     = "SELECT " + light + " FROM tasks WHERE desired > '' AND status < 4 LIMIT ?"
 	countAll   = "SELECT status, count(*) FROM tasks GROUP BY status"
 )
 
@@ -43,7 +43,7 @@ func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
 		}
 	}
 	out := make([]task.Task, 0, len(once))
-	err := s.snapshot(ctx, "get", func(c *conn) error { return each(c, tasksByID, once, collect(&out)) })
+	err := s.snapshotTasks(ctx, "get", func(c *conn) error { return each(c, tasksByID, once, collect(&out)) })
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 		at, id := int64(minTime), ""
 		for more := true; more; {
 			var page []task.Task
-			err := s.read(ctx, "read what is active", func(c *conn) error {
+			err := s.readTasks(ctx, "read what is active", func(c *conn) error {
 				return c.query(active, collect(&page), n, at, id, int64(pageSize))
 			})
 			if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) Wishes(ctx context.Context, limit int) ([]task.Task, error) {
 		return nil, fmt.Errorf("sqlite: wishes: %w", err)
 	}
 	var out []task.Task
-	err := s.read(ctx, "read wishes", func(c *conn) error { return c.query(wishes, collect(&out), int64(limit)) })
+	err := s.readTasks(ctx, "read wishes", func(c *conn) error { return c.query(wishes, collect(&out), int64(limit)) })
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,9 @@ func (s *Store) Counts(ctx context.Context) (map[task.Status]int64, error) {
 
 // loadCounts counts what the file holds.
 func (s *Store) loadCounts() error {
+	for i := range s.counts {
+		s.counts[i].Store(0)
+	}
 	return s.writer.query(countAll, func(row []driver.Value) error {
 		c := cells(row)
 		if n := c.int(); n >= 0 && n < int64(len(s.counts)) {

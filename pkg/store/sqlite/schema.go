@@ -49,9 +49,8 @@ CREATE TABLE tasks (
 CREATE UNIQUE INDEX tasks_id       ON tasks (id);
 CREATE UNIQUE INDEX tasks_key      ON tasks (key)                              WHERE key IS NOT NULL;
 CREATE INDEX        tasks_waiting  ON tasks (not_before, rank, created, id)    WHERE status = 0 AND mode = 0;
-CREATE INDEX        tasks_status   ON tasks (status, created, id);
-CREATE INDEX        tasks_executor ON tasks (executor, created, id)            WHERE executor IS NOT NULL;
-CREATE INDEX        tasks_wishes   ON tasks (status)                           WHERE desired IS NOT NULL AND status < 4;
+CREATE INDEX        tasks_status   ON tasks (status, created, id, executor);
+CREATE INDEX        tasks_wishes   ON tasks (desired)                          WHERE desired IS NOT NULL;
 CREATE INDEX        tasks_deadline ON tasks (deadline)                         WHERE deadline <> 0 AND status < 4;
 CREATE INDEX        tasks_ended    ON tasks (updated)                          WHERE status > 3;
 
@@ -64,6 +63,12 @@ CREATE TRIGGER tasks_bodies AFTER DELETE ON tasks WHEN typeof(old.attachments) =
 BEGIN
 	DELETE FROM bodies WHERE n = old.n;
 END;
+
+-- Claims that are not yet in the tasks' rows, as JSON.
+CREATE TABLE claims (
+	n     INTEGER PRIMARY KEY,
+	noted TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE leader (
 	n       INTEGER PRIMARY KEY CHECK (n = 1),

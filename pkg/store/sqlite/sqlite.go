@@ -35,7 +35,7 @@ const (
 	readerCache = 8 << 10
 	// walPages is the size of the write-ahead log from which on it is brought into the file, in pages of 4 KiB; walBytes is what is left of
 	// it when it was larger for a moment.
-	walPages = 4096
+	walPages = 16384
 	walBytes = 64 << 20
 	// busyMs is how long a lock of another program, such as a backup, is waited for.
 	busyMs = 3000
@@ -54,6 +54,7 @@ type Store struct {
 	written chan struct{} // closed when the writing goroutine has ended
 
 	counts [7]atomic.Int64 // tasks of each status
+	recent *recent
 
 	close    sync.Once
 	closeErr error
@@ -68,7 +69,7 @@ var _ store.Store = (*Store)(nil)
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		path: path, idle: make(chan *conn, readers), calls: make(chan *call, maxWaiting), urgent: make(chan *call, maxWaiting),
-		closing: make(chan struct{}), written: make(chan struct{}),
+		closing: make(chan struct{}), written: make(chan struct{}), recent: newRecent(),
 	}
 	var err error
 	if s.lock, err = lockfile.Acquire(path + ".lock"); err != nil {
@@ -101,6 +102,9 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if _, err := s.writer.exec(freeLeader); err != nil {
+		return err
+	}
+	if err := s.replay(); err != nil {
 		return err
 	}
 	if err := s.loadCounts(); err != nil {
@@ -168,6 +172,14 @@ func (s *Store) read(ctx context.Context, op string, f func(*conn) error) error 
 	return nil
 }
 
+// readTasks is read for what looks at tasks.
+func (s *Store) readTasks(ctx context.Context, op string, f func(*conn) error) error {
+	if err := s.whole(ctx, op); err != nil {
+		return err
+	}
+	return s.read(ctx, op, f)
+}
+
 // reader takes a connection that nobody uses.
 func (s *Store) reader(ctx context.Context) (*conn, error) {
 	if err := ctx.Err(); err != nil {
@@ -205,4 +217,12 @@ func (s *Store) snapshot(ctx context.Context, op string, f func(*conn) error) er
 		_, end := c.exec("COMMIT")
 		return errors.Join(err, end)
 	})
+}
+
+// snapshotTasks is snapshot for what looks at tasks.
+func (s *Store) snapshotTasks(ctx context.Context, op string, f func(*conn) error) error {
+	if err := s.whole(ctx, op); err != nil {
+		return err
+	}
+	return s.snapshot(ctx, op, f)
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql/driver"
 	"fmt"
 	"os"
@@ -35,6 +36,9 @@ func openTest(tb testing.TB, path string) *Store {
 		case <-s.closing: // by the test
 			return
 		default:
+		}
+		if err := s.whole(context.Background(), "test"); err != nil {
+			tb.Error(err)
 		}
 		if kept, there := fmt.Sprint(counted(s)), fmt.Sprint(countFile(tb, s)); kept != there {
 			tb.Errorf("counts in memory %v, in the file %v", kept, there)
@@ -78,9 +82,22 @@ func fresh(tb testing.TB) *Store {
 	return openTest(tb, filepath.Join(tb.TempDir(), "skalds.db"))
 }
 
-// sql runs a statement of the test on the writer's connection, while nobody writes.
+// alone leaves all there is to know to the file.
+func (s *Store) alone(tb testing.TB) {
+	tb.Helper()
+	if err := s.whole(context.Background(), "test"); err != nil {
+		tb.Fatal(err)
+	}
+	s.recent.mu.Lock()
+	defer s.recent.mu.Unlock()
+	clear(s.recent.rows)
+	s.recent.bytes = 0
+}
+
+// sql runs a statement of the test on the writer's connection, while nobody writes. The store does not know what it changes.
 func (s *Store) sql(tb testing.TB, text string, values ...driver.Value) (rows []string) {
 	tb.Helper()
+	s.alone(tb)
 	err := s.writer.query(text, func(row []driver.Value) error {
 		cells := make([]string, len(row))
 		for i, v := range row {

@@ -21,7 +21,12 @@ const (
 type tx struct {
 	*conn
 
-	counts [7]int64 // by how much the numbers of tasks of each status change
+	recent  *recent
+	rows    map[string]*kept // what it has changed; nil = not to be kept
+	claims  []claim          // of those, what is not written into the rows but to be noted
+	notes   int              // rows of notes it has written
+	cleared bool             // it has done away with all notes before those
+	counts  [7]int64         // by how much the numbers of tasks of each status change
 }
 
 // call is one call of the store that writes.
@@ -87,6 +92,7 @@ func (s *Store) write() {
 			case c := <-s.calls:
 				group = s.gather(c)
 			case <-s.closing:
+				_ = s.transact([]*call{{do: (*tx).writeDeferred}}) // what is left is written at the next Open
 				return
 			}
 		}
@@ -136,10 +142,13 @@ func (s *Store) carryOut(group []*call) {
 }
 
 func (s *Store) transact(group []*call) error {
-	t := tx{conn: s.writer}
+	t := tx{conn: s.writer, recent: s.recent, rows: make(map[string]*kept)}
 	_, err := t.exec("BEGIN IMMEDIATE")
 	for i := 0; err == nil && i < len(group); i++ {
 		err = group[i].do(&t)
+	}
+	if err == nil {
+		err = t.note()
 	}
 	if err == nil {
 		_, err = t.exec("COMMIT")
@@ -151,6 +160,7 @@ func (s *Store) transact(group []*call) error {
 		}
 		return errors.Join(err, s.settle())
 	}
+	s.recent.put(&t)
 	for i, n := range t.counts {
 		s.counts[i].Add(n)
 	}
