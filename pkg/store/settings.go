@@ -84,14 +84,15 @@ func (d *Dispatcher) Next() (Dispatcher, error) {
 
 // Check says what is wrong with settings, or nil.
 func (d *Dispatcher) Check() error {
-	var errs []error
+	var rate error
 	if d.Rate != nil {
-		errs = append(errs, d.Rate.Check("rate"))
+		rate = d.Rate.Check("rate")
 	}
-	errs = append(errs, checkNames("pausedClasses", d.PausedClasses), checkNames("pausedNamespaces", d.PausedNamespaces))
-	errs = append(errs, checkRates("classRates", d.ClassRates), checkRates("nodeRates", d.NodeRates))
-	errs = append(errs, checkLimits("namespaceLimits", d.NamespaceLimits), checkLimits("pools", d.Pools))
-	return errors.Join(errs...)
+	return errors.Join(
+		rate, checkNames("pausedClasses", d.PausedClasses), checkNames("pausedNamespaces", d.PausedNamespaces),
+		checkRates("classRates", d.ClassRates), checkRates("nodeRates", d.NodeRates),
+		checkLimits("namespaceLimits", d.NamespaceLimits), checkLimits("pools", d.Pools),
+	)
 }
 
 func checkNames(kind string, names []string) error {
@@ -108,7 +109,7 @@ func checkNames(kind string, names []string) error {
 
 func checkRates(kind string, rates map[string]Rate) error {
 	names := slices.Sorted(maps.Keys(rates))
-	errs := []error{checkNames(kind, names)}
+	errs := append(make([]error, 0, 1+len(names)), checkNames(kind, names))
 	for _, name := range names {
 		errs = append(errs, rates[name].Check(kind+"."+name))
 	}
@@ -117,7 +118,7 @@ func checkRates(kind string, rates map[string]Rate) error {
 
 func checkLimits(kind string, limits map[string]int) error {
 	names := slices.Sorted(maps.Keys(limits))
-	errs := []error{checkNames(kind, names)}
+	errs := append(make([]error, 0, 1+len(names)), checkNames(kind, names))
 	for _, name := range names {
 		if n := limits[name]; n < 0 || n > MaxTasks {
 			errs = append(errs, fmt.Errorf("%s.%s is %d: must be 0 (none may run) to %d", kind, name, n, MaxTasks))

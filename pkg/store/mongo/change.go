@@ -125,6 +125,14 @@ func changeUpdate(c *task.Change) bson.Raw {
 		u.text("incarnation", a.Incarnation)
 	}
 	switch {
+	case c.Frees():
+		u.clear("keyPermit")
+		u.clear("poolPermit")
+	case a != nil:
+		u.text("keyPermit", a.KeyPermit)
+		u.text("poolPermit", a.PoolPermit)
+	}
+	switch {
 	case a != nil:
 		u.number("assignedDateTime", a.At)
 	case c.Reset:
@@ -160,7 +168,7 @@ func changeUpdate(c *task.Change) bson.Raw {
 		u.clear("crashes")
 	}
 	if c.NotBefore != 0 || c.Reset {
-		u.number("notBefore", c.NotBefore)
+		u.set = appendInt64(u.set, "notBefore", c.NotBefore) // 0 is how it is found; see encode
 	}
 	if n := c.Update; n != nil {
 		u.json("attachments", n.Attachments)

@@ -49,11 +49,15 @@ var documents = func() map[reflect.Type]fields {
 
 var rawJSON = reflect.TypeFor[json.RawMessage]()
 
-// encode is the document of a new task, with an _id.
+// encode is the document of a new task, with an _id, and with what it is found by while it waits: its queue, and a notBefore in any case.
 func encode(t *task.Task) bson.Raw {
 	dst, start := begin(make([]byte, 0, 512+len(t.Attachments)+len(t.Result)))
 	dst = appendObjectID(dst, "_id", bson.NewObjectID())
-	return end(appendFields(dst, reflect.ValueOf(t).Elem()), start)
+	dst = appendFields(dst, reflect.ValueOf(t).Elem())
+	if t.NotBefore == 0 {
+		dst = appendInt64(dst, "notBefore", 0)
+	}
+	return end(appendString(dst, "queue", t.Queue()), start)
 }
 
 func appendFields(dst []byte, v reflect.Value) []byte {
@@ -113,12 +117,19 @@ func appendValue(dst []byte, key string, v reflect.Value) []byte {
 	}
 }
 
-// decode reads a document into t, as much of it as can be read. The error names what cannot.
+// decode reads a document into t, as much of it as can be read. The error names what cannot. Labels that are a string are a selector.
 func decode(doc bson.Raw, t *task.Task) error {
 	if err := doc.Validate(); err != nil {
 		return fmt.Errorf("not a BSON document: %w", err)
 	}
-	return decodeFields(doc, reflect.ValueOf(t).Elem())
+	err := decodeFields(doc, reflect.ValueOf(t).Elem())
+	if text, ok := doc.Lookup("labels").StringValueOK(); ok && text != "" {
+		if t.Selector != "" {
+			text = t.Selector + "," + text
+		}
+		t.Selector = text
+	}
+	return err
 }
 
 func decodeFields(doc bson.Raw, v reflect.Value) error {
@@ -220,9 +231,12 @@ func decodeSlice(rv bson.RawValue, v reflect.Value) error {
 }
 
 func decodeLabels(rv bson.RawValue, v reflect.Value) error {
+	if _, ok := rv.StringValueOK(); ok {
+		return nil // a selector; see decode
+	}
 	doc, ok := rv.DocumentOK()
 	if !ok {
-		return wrongType(rv, "a document")
+		return wrongType(rv, "a document or a selector")
 	}
 	elements, err := doc.Elements()
 	if err != nil {

@@ -85,9 +85,46 @@ func TestLeavesOutWhatIsEmpty(t *testing.T) {
 	for _, e := range elements {
 		names = append(names, e.Key())
 	}
-	const want = "_id id className mode isPersistent createDateTime updateDateTime deadlineDateTime lifecycleStatus priority"
+	const want = "_id id className mode isPersistent createDateTime updateDateTime deadlineDateTime lifecycleStatus priority notBefore queue"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestQueueOfADocument: a new document has its queue, the same that is read out of it again.
+func TestQueueOfADocument(t *testing.T) {
+	t.Parallel()
+	for _, tk := range []task.Task{
+		{ID: "a", ClassName: "c", Priority: 3}, {ID: "a", ClassName: "c", Labels: map[string]string{"zone": "n"}, Selector: "!spot", Pool: "p", NotBefore: 5},
+		{ID: "a", ClassName: strings.Repeat("é", 200)},
+	} {
+		doc := encode(&tk)
+		var got task.Task
+		if err := decode(doc, &got); err != nil || got.Queue() != queueOf(doc) || queueOf(doc) != tk.Queue() || got.NotBefore != tk.NotBefore {
+			t.Errorf("%+v: queue %q, then %q, error %v", tk, queueOf(doc), got.Queue(), err)
+		}
+	}
+}
+
+func TestLabelsAsAString(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		labels, selector any
+		want             string
+	}{
+		{"alone", "zone=north, !spot", nil, "zone=north, !spot"},
+		{"beside a selector", "zone=north", "gpu", "gpu,zone=north"},
+		{"empty", "", "gpu", "gpu"},
+		{"that does not parse", "a b", nil, "a b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got task.Task
+			if err := judge(document(t, "labels", c.labels, "selector", c.selector), &got); err != nil || got.Selector != c.want || got.Labels != nil {
+				t.Errorf("selector %q, labels %v, error %v; want %q", got.Selector, got.Labels, err, c.want)
+			}
+		})
 	}
 }
 
@@ -204,7 +241,7 @@ func badFields() map[string]struct {
 		"priority NaN":             {"priority", math.NaN(), "priority is null (double)"},
 		"creation a date":          {"createDateTime", time.UnixMilli(0), "createDateTime is"},
 		"creation a half":          {"createDateTime", 1796010393269.5, "must be a whole number"},
-		"labels a list":            {"labels", bson.A{"a"}, "labels is"},
+		"labels a list":            {"labels", bson.A{"a"}, `labels is ["a"] (array): must be a document or a selector`},
 		"a label a number":         {"labels", bson.D{{Key: "a", Value: 1}}, "labels .a is 1"},
 		"progress a number":        {"progress", 5, "progress is 5"},
 		"backoff with a word":      {"backoff", bson.D{{Key: "baseMs", Value: "x"}}, `backoff baseMs is "x"`},

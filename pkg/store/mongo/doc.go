@@ -11,15 +11,19 @@
 //   - A document of the Python Skalds, or one that a script made with only its fields, is a task like any other: null and missing are the
 //     same, whole numbers may be of any numeric type, fields that are not ours stay as they are.
 //   - A document that waits and cannot be read, or can never run, is marked Failed with the reason, compare-and-set, and stops nothing.
+//   - What waits is found by its queue (see task.Task.Queue), a field of the document that is not one of the task's, and a notBefore that is
+//     0 and not missing. Documents of other programs get both when Queues first sees them, and a right queue when Waiting finds a wrong one.
+//   - Labels that are a string are a selector.
 //   - JSON goes in and comes out as it was (see json.go).
 //
 // # Indexes, and what they serve
 //
 //	id (unique)                                     Get, Apply, Purge, Create's look at what exists, List by a prefix
 //	idempotencyKey (unique, sparse)                 Create's look at what exists
-//	lifecycleStatus, mode, notBefore, priority      Pending, in its order; the search for bad documents; Active and Counts by its
-//	  desc, createDateTime, id                      first field
-//	notBefore (sparse)                              Ripen
+//	keyPermit (unique, sparse)                      that no two tasks have the same
+//	poolPermit (unique, sparse)                     likewise
+//	lifecycleStatus, mode, notBefore, queue,        Queues, Depths and Waiting, in its order; Ripen; the search for documents without
+//	  createDateTime, id                            a queue and for bad ones; Active and Counts by its first field
 //	lifecycleStatus, deadlineDateTime               Overdue
 //	lifecycleStatus, updateDateTime                 Expire
 //	desired (sparse)                                Wishes

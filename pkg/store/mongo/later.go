@@ -19,8 +19,7 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	const op = "let tasks wait whose time has come"
-	waits := bson.D{{Key: "lifecycleStatus", Value: task.Created}, {Key: "mode", Value: task.ModePassive}}
-	come := append(bson.D{{Key: "notBefore", Value: bson.D{{Key: "$lte", Value: now}}}}, waits...)
+	come := append(ready(), bson.E{Key: "notBefore", Value: bson.D{{Key: "$lte", Value: now}, {Key: "$ne", Value: int64(0)}}})
 	var found []any
 	opts := options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1)
 	err = s.each(ctx, op, come, opts, func(doc bson.Raw) error {
@@ -32,13 +31,13 @@ func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, n
 	}
 	if len(found) > 0 {
 		filter := append(bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: found}}}}, come...)
-		result, err := s.tasks.UpdateMany(ctx, filter, bson.D{{Key: "$unset", Value: bson.D{{Key: "notBefore", Value: ""}}}})
+		result, err := s.tasks.UpdateMany(ctx, filter, bson.D{{Key: "$set", Value: bson.D{{Key: "notBefore", Value: int64(0)}}}})
 		if err != nil {
 			return 0, 0, fail(op, s.tasks, err)
 		}
 		ripened = int(result.ModifiedCount)
 	}
-	left := append(bson.D{{Key: "notBefore", Value: bson.D{{Key: "$gt", Value: int64(0)}}}}, waits...)
+	left := append(ready(), bson.E{Key: "notBefore", Value: bson.D{{Key: "$gt", Value: int64(0)}}})
 	next, err = s.earliest(ctx, op, left, "notBefore")
 	return ripened, next, err
 }

@@ -159,7 +159,7 @@ func TestIndexKeys(t *testing.T) {
 		}
 		seen[string(b)] = true
 	}
-	if len(seen) != 9 {
-		t.Errorf("%d indexes; doc.go lists 9", len(seen))
+	if len(seen) != 10 {
+		t.Errorf("%d indexes; doc.go lists 10", len(seen))
 	}
 }

@@ -122,7 +122,8 @@ func (s *Store) existing(ctx context.Context, tasks []task.Task, refused []int, 
 	return nil
 }
 
-// Apply implements store.Tasks. The server counts how many changes found their task as they must.
+// Apply implements store.Tasks. The server counts how many changes found their task as they must; a claim whose permit another task holds
+// is refused by the unique indexes of the permits.
 func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	if err := store.CheckChanges(changes); err != nil {
 		return 0, fmt.Errorf("mongodb: apply: %w", err)
@@ -151,14 +152,40 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 			return 0, fail("apply changes", s.tasks, err)
 		}
 		n = int(result.MatchedCount)
+		var keys, pools []string
 		for _, e := range bulk.WriteErrors {
-			refused = append(refused, fmt.Errorf("task %q: %w", changes[index[e.Index]].ID, e))
+			c := &changes[index[e.Index]]
+			if key, pool := store.Permits(c); e.Code == duplicateKey && (key != "" || pool != "") {
+				keys, pools = append(keys, key), append(pools, pool)
+				continue
+			}
+			refused = append(refused, fmt.Errorf("task %q: %w", c.ID, e))
+		}
+		if err := errors.Join(s.freeStray(ctx, "keyPermit", keys), s.freeStray(ctx, "poolPermit", pools)); err != nil {
+			return n, err
 		}
 	}
 	if len(refused) > 0 {
 		return n, refuse("apply changes", s.tasks, fmt.Errorf("%d of %d refused for good: %w", len(refused), len(changes), errors.Join(refused...)))
 	}
 	return n, nil
+}
+
+// freeStray takes those of the permits that were in the way from tasks that no node holds: they have one only where another program has
+// changed their status. The next claim gets it then.
+func (s *Store) freeStray(ctx context.Context, field string, permits []string) error {
+	if len(permits) == 0 {
+		return nil
+	}
+	slices.Sort(permits)
+	filter := bson.D{
+		{Key: field, Value: bson.D{{Key: "$exists", Value: true}, {Key: "$in", Value: slices.Compact(permits)}}},
+		{Key: "lifecycleStatus", Value: bson.D{{Key: "$nin", Value: []task.Status{task.Assigning, task.Running, task.Paused}}}},
+	}
+	if _, err := s.tasks.UpdateMany(ctx, filter, bson.D{{Key: "$unset", Value: bson.D{{Key: field, Value: ""}}}}); err != nil {
+		return fail("free stray permits", s.tasks, err)
+	}
+	return nil
 }
 
 // ended matches tasks that have ended.
