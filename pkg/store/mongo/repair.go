@@ -186,7 +186,8 @@ func queueOf(doc bson.Raw) string {
 // update changes the document, if the fields still are as they were read.
 func (r *repair) update(doc bson.Raw, update, fields bson.D) {
 	filter := make(bson.D, 0, 1+len(fields))
-	filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$in", Value: bson.A{copyValue(doc.Lookup("_id"))}}}}) // so that no value is taken for an operator
+	id := bson.A{copyValue(doc.Lookup("_id"))} // in a list, so that no value is taken for an operator
+	filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$in", Value: id}}})
 	for _, f := range fields {
 		was := any(copyValue(doc.Lookup(f.Key)))
 		if isNull(doc.Lookup(f.Key)) {
