@@ -295,6 +295,7 @@ func TestClaims(t *testing.T) {
 		l := defaultLimits
 		l.unsettled = rapid.IntRange(3, 20).Draw(t, "unsettled")
 		l.bytes = rapid.IntRange(30, 300).Draw(t, "bytes")
+		l.patience = time.Duration(rapid.IntRange(1, 10).Draw(t, "patience")) * time.Second
 		m := &machine{
 			claims: newClaims(newRoom(rapid.IntRange(1, 5).Draw(t, "capacity"), rapid.IntRange(0, 5).Draw(t, "prefetch"),
 				map[string]int{"a": 2, "b": 1}), l),
