@@ -26,7 +26,7 @@ import (
 // lead takes part in the election until the context ends, and works while it leads.
 //
 // A leadership whose lease is over acts no more, but it goes on listening: nodes that neither it nor the registry confirms would stop. It
-// ends when this process leads anew, or a higher term is seen, here or by a node.
+// ends when this process leads anew, when the leader's document is seen not to be of it any more, or when a node has seen a higher term.
 func (c *Controller) lead(ctx context.Context) {
 	var present *leader.Lease
 	last := &leadership{} // the present one, or the one that goes on listening
@@ -44,7 +44,7 @@ func (c *Controller) lead(ctx context.Context) {
 			last.stopActing()
 		}
 		doc, _ := c.leader.Present()
-		if last.lease != nil && (doc.Term > last.lease.Term() || lease != nil && lease != last.lease) {
+		if last.lease != nil && (doc.Holder != c.id || doc.Term != last.lease.Term()) {
 			last.stop()
 			last = &leadership{}
 		}

@@ -1,6 +1,6 @@
 // Package leader decides which controller leads. The store's one leader document is the authority; local time only bounds trust in it.
 //
-//	            counter stood still for LEADER_LEASE, or nobody holds it: swap term+1
+//	            counter stood still for LEADER_LEASE, or nobody holds it: swap, higher term
 //	follower  --------------------------------------------------------------------->  leader
 //	   ^                                                                                 |
 //	   |   renewal refused, or none acknowledged before the trust ends                   | every LEADER_LEASE/4:
@@ -9,6 +9,9 @@
 // Trust ends three quarters of LEADER_LEASE after the last acknowledged renewal was SENT, while a contender waits the whole of it from
 // the end of the read that showed the counter first: with clocks that drift apart by less than 10 %, an old leader has stopped before a
 // new one begins. Should two lead nevertheless, every write of theirs is a compare-and-set, and nodes refuse the lower term.
+//
+// A term is higher than the document's, than any that this process has read, and no lower than the seconds of the epoch. So it is higher
+// than what nodes know even where the document is gone, or an older one is back, with the store that held it. No wait goes by that clock.
 package leader
 
 import (
@@ -42,6 +45,7 @@ type Leader struct {
 	seen   store.Leader  // the document as read last
 	seenAt time.Duration // end of the first read that showed it so
 	read   bool          // seen holds
+	term   int64         // the highest that was read
 
 	mu      sync.Mutex
 	lease   *Lease       // nil = follower
@@ -135,7 +139,7 @@ func (l *Leader) round(ctx context.Context) error {
 		return nil
 	}
 	sent := l.clock.Boot()
-	next := store.Leader{Holder: l.cfg.ID, Address: l.cfg.Address, Mode: l.cfg.Mode, Term: l.seen.Term + 1, Counter: l.seen.Counter + 1}
+	next := store.Leader{Holder: l.cfg.ID, Address: l.cfg.Address, Mode: l.cfg.Mode, Term: max(l.term+1, l.clock.Now().Unix()), Counter: l.seen.Counter + 1}
 	ok, err := l.store.SwapLeader(ctx, l.seen, next)
 	if err != nil || !ok {
 		return err
@@ -175,6 +179,7 @@ func (l *Leader) look(ctx context.Context) error {
 func (l *Leader) note(doc store.Leader) {
 	if !l.read || doc != l.seen {
 		l.seen, l.seenAt, l.read = doc, l.clock.Boot(), true
+		l.term = max(l.term, doc.Term)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 
 const lease = 2 * time.Second
 
+// began is the second of the epoch at which a test begins: the first term of a store that is new then.
+const began = 1_700_000_000
+
 // flaky is a store whose swaps can fail, before or after they had their effect.
 type flaky struct {
 	store.Leases
@@ -37,7 +40,7 @@ type bundle struct {
 }
 
 func newBundle() *bundle {
-	return &bundle{store: &flaky{Leases: memory.New()}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000))}
+	return &bundle{store: &flaky{Leases: memory.New()}, clock: clocktest.New(time.Unix(began, 0))}
 }
 
 func (b *bundle) contender(id, mode string, over ...string) *leader.Leader {
@@ -59,8 +62,8 @@ func TestOneLeads(t *testing.T) {
 	b := newBundle()
 	a, c := b.contender("a", "DISPATCHER"), b.contender("c", "DISPATCHER")
 	first := round(t, a)
-	if first == nil || first.Term() != 1 {
-		t.Fatalf("a: %+v, want term 1", first)
+	if first == nil || first.Term() != began {
+		t.Fatalf("a: %+v, want term %d", first, began)
 	}
 	for range 20 { // ten seconds of renewals
 		b.clock.Advance(lease / 4)
@@ -89,8 +92,8 @@ func TestAStandingCounterIsTakenAfterTheLease(t *testing.T) {
 	}
 	b.clock.Advance(time.Millisecond)
 	got := round(t, c)
-	if got == nil || got.Term() != 2 {
-		t.Fatalf("c: %+v, want term 2", got)
+	if got == nil || got.Term() != began+2 {
+		t.Fatalf("c: %+v, want term %d", got, began+2)
 	}
 	if round(t, a) != nil {
 		t.Error("a leads after c took over")
@@ -109,8 +112,8 @@ func TestACleanStopIsTakenOverAtOnce(t *testing.T) {
 	if old.Valid() {
 		t.Error("a released leadership is trusted")
 	}
-	if got := round(t, c); got == nil || got.Term() != 2 {
-		t.Fatalf("c: %+v, want term 2", got)
+	if got := round(t, c); got == nil || got.Term() != began+1 {
+		t.Fatalf("c: %+v, want term %d", got, began+1)
 	}
 	if err := a.Release(t.Context()); err != nil {
 		t.Errorf("a second release: %v", err)
@@ -153,8 +156,8 @@ func TestALeaderThatCannotRenewStopsAndComesBackWithAHigherTerm(t *testing.T) {
 	}
 	b.store.before = nil
 	got := round(t, a)
-	if got == nil || got == first || got.Term() != 2 {
-		t.Fatalf("got %+v, want a new leadership of term 2", got)
+	if got == nil || got == first || got.Term() != began+1 {
+		t.Fatalf("got %+v, want a new leadership of term %d", got, began+1)
 	}
 	if first.Valid() {
 		t.Error("the old leadership came back to life")
@@ -192,13 +195,61 @@ func TestOneThatDispatchesTakesOverFromOneThatMonitors(t *testing.T) {
 	b := newBundle()
 	m, d := b.contender("m", "MONITOR"), b.contender("d", "DISPATCHER", "MONITOR")
 	round(t, m)
-	if got := round(t, d); got == nil || got.Term() != 2 {
-		t.Fatalf("d: %+v, want term 2", got)
+	if got := round(t, d); got == nil || got.Term() != began+1 {
+		t.Fatalf("d: %+v, want term %d", got, began+1)
 	}
 	if round(t, m) != nil {
 		t.Error("m still leads")
 	}
 	if round(t, d) == nil {
 		t.Error("d does not lead any more")
+	}
+}
+
+// TestTermsGoOnInAnotherStore: the store is new, or an older one is back. Nodes that live on have seen the terms of the one before.
+func TestTermsGoOnInAnotherStore(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		back store.Leader  // what the other store holds
+		wall time.Duration // how far the second controller's clock is ahead
+		same bool          // it is the same controller process, which has read the terms of the store before
+		want int64
+	}{
+		"new":                                    {want: began + 60},
+		"new, to a clock that is behind":         {wall: -time.Hour, want: began + 60 - 3600},
+		"new, to a process that has seen both":   {same: true, wall: -time.Hour, want: began + 8},
+		"older":                                  {back: store.Leader{Term: began + 3, Counter: 9}, want: began + 60},
+		"older, to a clock that is behind":       {back: store.Leader{Term: began + 3, Counter: 9}, wall: -time.Hour, want: began + 4},
+		"one that a clock far ahead has written": {back: store.Leader{Term: 2 * began, Counter: 9}, want: 2*began + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle()
+			a := b.contender("a", "DISPATCHER")
+			for range 7 { // seven leaderships within a second
+				round(t, a)
+				if err := a.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := round(t, a); got == nil || got.Term() != began+7 {
+				t.Fatalf("%+v, want term %d", got, began+7)
+			}
+			b.clock.Advance(time.Minute)
+			b.store.Leases = memory.New()
+			if tt.back != (store.Leader{}) {
+				if ok, err := b.store.SwapLeader(t.Context(), store.Leader{}, tt.back); !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+			}
+			b.clock.StepWall(tt.wall)
+			next := a
+			if !tt.same {
+				next = b.contender("b", "DISPATCHER")
+			}
+			if got := round(t, next); got == nil || got.Term() != tt.want {
+				t.Fatalf("%+v, want term %d", got, tt.want)
+			}
+		})
 	}
 }

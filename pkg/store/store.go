@@ -151,7 +151,7 @@ type Leader struct {
 	Holder  string // run id of the controller that leads; empty = nobody, free to take
 	Address string // where its API listens
 	Mode    string // its SYSTEM_CONTROLLER_MODE: one that dispatches may take over from one that does not
-	Term    int64  // +1 at every change of holder
+	Term    int64  // higher at every change of holder
 	Counter int64  // +1 at every renewal
 }
 
