@@ -170,15 +170,23 @@ func (s *Service) grow(ctx context.Context, have int, read func(partition int)) 
 			return
 		case <-timer.C():
 		}
-		if n, err := s.bus.Partitions(ctx, events.TopicStatus); err == nil {
-			for ; have < n; have++ {
-				s.ingest.log.Info("reading a partition that was added", "topic", events.TopicStatus, "partition", have)
-				s.progress.set(have, kafka.Earliest())
-				read(have)
-			}
-		}
+		have = s.Grow(ctx, have, read)
 		timer.Reset(growEvery)
 	}
+}
+
+// Grow looks once for partitions that were added to the ones that are read, and has them read. It says how many are read now.
+func (s *Service) Grow(ctx context.Context, have int, read func(partition int)) int {
+	n, err := s.bus.Partitions(ctx, events.TopicStatus)
+	if err != nil {
+		return have // the next look finds them
+	}
+	for ; have < n; have++ {
+		s.ingest.log.Info("reading a partition that was added", "topic", events.TopicStatus, "partition", have)
+		s.progress.set(have, kafka.Earliest())
+		read(have)
+	}
+	return have
 }
 
 func (s *Service) read(ctx context.Context, partition int, from kafka.Position, in chan<- batch) {

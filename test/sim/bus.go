@@ -16,7 +16,8 @@ type broker struct {
 	check  *checker
 	topics map[string][]*partition
 	serial uint64
-	double int // of 1000 publishes so many are written twice
+	double int  // of 1000 publishes so many are written twice
+	spoil  bool // what comes next to task.control is lost again
 }
 
 type partition struct {
@@ -95,6 +96,11 @@ func (s *seamBus) Publish(ctx context.Context, topic string, index int, records 
 			for _, r := range records {
 				s.check.published(by, topic, s.add(p, index, r), r.Value)
 			}
+		}
+		if s.spoil && topic == events.TopicControl {
+			s.spoil = false
+			s.world.note("fate", "%s, partition %d loses its last record", topic, index)
+			s.lose(topic, index, len(p.records)-1)
 		}
 		s.wake(p)
 		return nil

@@ -56,9 +56,11 @@ type taskRecord struct {
 	ends    int // times that it came into a terminal state
 	retries int // that persons asked for
 	runs    []*taskRun
-	kills   int // processes that died of it
+	gone    bool // removed after its end
+	kills   int  // processes that died of it
 	wish    wish
 	times   times
+	made    times // as they were submitted
 }
 
 type claimRecord struct {
@@ -388,6 +390,9 @@ func (c *checker) finish() {
 		}
 		doc, ok := c.truth.get(t.id)
 		switch {
+		case t.gone:
+		case ok && epoch+c.world.now.Milliseconds()-doc.UpdateDateTime > (c.cfg.retention+80*time.Second).Milliseconds():
+			c.violate("%s ended %d ms ago, and is still there", t.id, epoch+c.world.now.Milliseconds()-doc.UpdateDateTime)
 		case !ok:
 			c.violate("%s was acknowledged, and is not in the store", t.id)
 		case !doc.LifecycleStatus.Terminal():

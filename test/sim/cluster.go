@@ -20,11 +20,14 @@ type settings struct {
 	drains                    int  // how often people drain a node, or undo that
 	stateDir                  bool // nodes have a SKALD_STATE_DIR
 	deadly                    int  // so many tasks kill the process that runs them
+	replicas                  int  // REDIS_WAIT_REPLICAS: 0 or 1
 	timed                     int  // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
 
 	heartbeat, lostAfter, stopMargin time.Duration
 	lease, resendAfter, interval     time.Duration
 	watch                            time.Duration // MONITOR_SKALD_INTERVAL
+
+	retention time.Duration
 
 	faults time.Duration // how long faults happen
 	rest   time.Duration // how long everything may take to end after them
@@ -43,6 +46,7 @@ type guards struct {
 	noRepeat        bool // what people ask for is told to nodes once
 	noProof         bool // a node says of its predecessor that it is dead, without a lock
 	noAlone         bool // a task that processes died of runs beside others
+	noWait          bool // a heartbeat counts before the replica has it
 	noBarrier       bool // work is given away without a look at what is under way
 }
 
@@ -69,7 +73,7 @@ func newCluster(w *world, cfg settings, g guards) *cluster {
 	cl.truth = &truth{world: w, net: cl.net, mem: memory.New(), guards: g, check: cl.check}
 	cl.check.truth, cl.check.cluster = cl.truth, cl
 	cl.broker = newBroker(w, cl.net, cl.check, cfg.partitions)
-	cl.redis = newRedis(w, cl.net, cl.check)
+	cl.redis = newRedis(w, cl.net, cl.check, cfg.replicas)
 	for i := range cfg.controllers {
 		cl.controllers = append(cl.controllers, cl.startController(name("ctl", i)))
 	}

@@ -53,7 +53,7 @@ func (c *controller) store(as role) *seamStore {
 }
 func (c *controller) bus() *seamBus { return &seamBus{broker: c.broker, process: c.process} }
 func (c *controller) registry() *seamRegistry {
-	return &seamRegistry{redis: c.redis, process: c.process}
+	return &seamRegistry{redis: c.redis, process: c.process, noWait: c.guards.noWait}
 }
 
 // lead takes part in the election until the process stops. A leadership whose lease is over acts no more, but goes on listening until this

@@ -25,11 +25,8 @@ func (c *checker) placed(t *taskRecord, node string) {
 	}
 }
 
-// drainedWell checks that a node which has been drained for long pauses nothing, and says so.
-func (c *checker) drainedWell(id string) {
-	if !c.calm(c.drained[id]) {
-		return
-	}
+// undrained says what keeps a node from being drained: something pauses there, or it does not say that it drains.
+func (c *checker) undrained(id string, say func(format string, args ...any)) {
 	for _, n := range c.cluster.workers {
 		if n.id != id || n.process.dead || n.session == nil {
 			continue
@@ -37,7 +34,7 @@ func (c *checker) drainedWell(id string) {
 		for _, t := range c.order {
 			for _, r := range t.runs {
 				if r.session == n.session && r.resting {
-					c.violate("%s pauses at %s, which is to be drained since %d ms", t.id, id, c.drained[id].Milliseconds())
+					say("%s pauses at %s, which is to be drained since %d ms", t.id, id, c.drained[id].Milliseconds())
 				}
 			}
 		}
@@ -46,7 +43,7 @@ func (c *checker) drainedWell(id string) {
 			panic(err) // the memory registry always answers
 		}
 		if ok && seen.Incarnation == n.session.incarnation && seen.State != registry.Draining {
-			c.violate("%s is to be drained since %d ms, and is %s", id, c.drained[id].Milliseconds(), seen.State)
+			say("%s is to be drained since %d ms, and is %s", id, c.drained[id].Milliseconds(), seen.State)
 		}
 	}
 }

@@ -25,7 +25,8 @@ var faults = []struct {
 	{"freeze-node", (*fate).freezeNode}, {"twin", (*fate).twin}, {"freeze-controller", (*fate).freezeController},
 	{"stop-node", (*fate).stopNode}, {"stop-controller", (*fate).stopController},
 	{"cut", (*fate).cut}, {"cut", (*fate).cut}, {"lossy", (*fate).lossy}, {"slow", (*fate).slow}, {"hush", (*fate).hush},
-	{"down", (*fate).down}, {"minority", (*fate).minority}, {"undoing", (*fate).undoing}, {"registry", (*fate).registry}, {"topics", (*fate).topics},
+	{"down", (*fate).down}, {"minority", (*fate).minority}, {"undoing", (*fate).undoing}, {"registry", (*fate).registry}, {"topics", (*fate).topics}, {"orders", (*fate).orders},
+	{"poison", (*fate).poison}, {"grow", (*fate).grow}, {"lag", (*fate).lag}, {"failover", (*fate).failover},
 	{"stall", (*fate).stall}, {"double", (*fate).double},
 }
 

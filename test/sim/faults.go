@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
@@ -274,6 +275,80 @@ func (f *fate) topics() {
 	lost := f.world.rng.IntN(min(n, 8) + 1)
 	f.world.note("fate", "%s, partition %d loses its last %d records", name, i, lost)
 	f.broker.lose(name, i, n-lost)
+}
+
+// orders loses what the leader next orders nodes to do.
+func (f *fate) orders() {
+	f.broker.spoil = true
+	f.lasting(f.duration(), func() { f.broker.spoil = false })
+}
+
+// poison writes records that no event is.
+func (f *fate) poison() {
+	w := f.world
+	topics := events.Topics()
+	name := topics[w.rng.IntN(len(topics))].Name
+	i := w.rng.IntN(len(f.broker.topics[name]))
+	values := []string{"", "null", "{", "\x00\xff", `{"version":99}`, `{"version":1,"tasks":7}`, `[1]`}
+	w.note("fate", "%s, partition %d is poisoned", name, i)
+	p := f.broker.topics[name][i]
+	for range 1 + w.rng.IntN(3) {
+		f.broker.add(p, i, kafka.Record{Value: []byte(values[w.rng.IntN(len(values))])})
+	}
+	f.broker.wake(p)
+}
+
+// maxPartitions bounds those of a topic.
+const maxPartitions = 6
+
+// grow adds a partition to each topic, one topic after the other.
+func (f *fate) grow() {
+	for _, t := range events.Topics() {
+		if t.Single {
+			continue
+		}
+		f.world.after(f.world.between(0, time.Second), func() {
+			if n := len(f.broker.topics[t.Name]); n < maxPartitions {
+				f.world.note("fate", "%s has %d partitions", t.Name, n+1)
+				f.broker.topics[t.Name] = append(f.broker.topics[t.Name], &partition{})
+			}
+		})
+	}
+}
+
+// lag has the registry's replica get nothing for a while.
+func (f *fate) lag() {
+	r := f.redis
+	if r.wait == 0 || r.broken {
+		return
+	}
+	f.world.note("fate", "the registry's replica gets nothing")
+	r.broken = true
+	f.lasting(f.duration(), func() {
+		f.world.note("fate", "the registry's replica has all again")
+		r.follow()
+	})
+}
+
+// failover makes the registry's replica its master. Some processes do not notice for a while.
+func (f *fate) failover() {
+	r := f.redis
+	if r.wait == 0 || len(r.astray) > 0 {
+		return
+	}
+	f.world.note("fate", "the registry fails over")
+	astray := map[*process]bool{}
+	for _, n := range f.workers {
+		astray[n.process] = f.world.chance(500)
+	}
+	for _, c := range f.controllers {
+		astray[c.process] = f.world.chance(250)
+	}
+	r.failover(astray)
+	f.lasting(f.world.between(time.Second, 16*time.Second), func() {
+		f.world.note("fate", "the registry's old master follows the new one")
+		r.follow()
+	})
 }
 
 // stall lets a process read nothing from the bus.

@@ -18,6 +18,7 @@ var guardSwitches = map[string]func(*guards){
 	"repeat":    func(g *guards) { g.noRepeat = true },
 	"proof":     func(g *guards) { g.noProof = true },
 	"alone":     func(g *guards) { g.noAlone = true },
+	"replicas":  func(g *guards) { g.noWait = true },
 	"barrier":   func(g *guards) { g.noBarrier = true },
 }
 

@@ -59,7 +59,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 		told: map[string]bool{}}
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64()}, c.store(roleDispatcher), l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
-	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, noQuarantine{}, c.process.clock, ingest.Hooks{
+	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, quarantine{c.bus()}, c.process.clock, ingest.Hooks{
 		Room: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
 	}, c.ingest, quiet)
 	l.service = ingest.NewService(in, l.transport, lease.Term(), c.bus(), func(p int, from kafka.Position) ingest.Reader {
@@ -73,7 +73,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	if c.guards.noResend {
 		resend = never
 	}
-	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour, Policy: policy},
+	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: c.cfg.retention, Policy: policy},
 		c.store(roleMonitor), c.registry(), l.fleet, l.transport, ends{c.bus()}, progress, lease, c.process.clock, c.work.Signal, quiet)
 	l.agenda = agenda.New(c.store(roleAgenda), lease, c.process.clock, 10*time.Second, c.work.Signal, quiet)
 	return l
@@ -84,10 +84,19 @@ var policy = task.Policy{MaxAttempts: 3, MaxCrashes: 3, Backoff: task.Backoff{Ba
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// noQuarantine takes nothing: all events here are well-formed.
-type noQuarantine struct{}
+// quarantine puts records aside that do not decode.
+type quarantine struct{ bus *seamBus }
 
-func (noQuarantine) Quarantine(context.Context, kafka.Record, string, error) {}
+// Quarantine copies a record to task.quarantine, if that can be done in a short time.
+func (q quarantine) Quarantine(ctx context.Context, r kafka.Record, topic string, reason error) {
+	v, err := events.EncodeQuarantine(events.Quarantine{Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), Value: r.Value})
+	if err != nil {
+		panic(err) // it is small
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_ = q.bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: v.Key, Value: v.Value}}) // it is still in its own topic
+}
 
 // ends tells the ends of task.status.
 type ends struct{ bus *seamBus }
@@ -178,6 +187,7 @@ func (l *leadership) begin() {
 			for p := range len(starts) {
 				l.listen("read status", func() { l.read(p, starts[p]) })
 			}
+			l.listen("grow", func() { l.grow(len(starts)) })
 			l.listen("ingest", l.takeIn)
 			l.listen("confirm", l.confirm)
 		},

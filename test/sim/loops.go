@@ -44,6 +44,18 @@ func (l *leadership) ahead(p int, from kafka.Position, handed func() bool) {
 	l.world.park(never, func() bool { return over })
 }
 
+// grow is the loop that finds partitions which are added.
+func (l *leadership) grow(have int) {
+	for {
+		if l.world.rest(2*time.Second, l.deaf); l.deaf() {
+			return
+		}
+		have = l.service.Grow(l.listening, have, func(p int) {
+			l.listen("read status", func() { l.read(p, kafka.Earliest()) })
+		})
+	}
+}
+
 // confirm is the loop that confirms heartbeats which came over the bus.
 func (l *leadership) confirm() {
 	for !l.deaf() {

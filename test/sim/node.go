@@ -88,7 +88,7 @@ func (n *worker) newSession() *session {
 		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: 10 * time.Second,
 	}}
 	member, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
-		node.WithRegistry(&seamRegistry{redis: n.redis, process: n.process}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
+		node.WithRegistry(&seamRegistry{redis: n.redis, process: n.process, noWait: n.guards.noWait}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
 	if err != nil {
 		panic(err) // the configuration above is valid
 	}
@@ -237,7 +237,7 @@ func (s *session) assigned(records []kafka.Record) {
 	for i := range records {
 		a, err := events.DecodeAssign(records[i].Value)
 		if err != nil {
-			panic(err)
+			continue // poison, which the node has to step over
 		}
 		s.delivered(&a)
 		if s.node.guards.noTerm {
@@ -257,7 +257,7 @@ func (s *session) ordered(records []kafka.Record) {
 	for i := range records {
 		c, err := events.DecodeControl(records[i].Value)
 		if err != nil {
-			panic(err)
+			continue
 		}
 		if c.Incarnation == s.incarnation {
 			s.term = max(s.term, c.Term)

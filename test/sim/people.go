@@ -86,7 +86,7 @@ func (p *people) task(i int) task.Task {
 		ms = w.rng.IntN(p.cfg.longest)
 	case 4:
 		ms = p.cfg.longest + w.rng.IntN(p.cfg.longest)
-		if w.chance(150) {
+		if w.chance(50) {
 			ms = 4 * p.cfg.longest // it runs on when all faults are over for long
 		}
 	}
@@ -137,6 +137,7 @@ var deeds = []deed{
 	{"pause", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Pause(t, now) }, []string{"resume", "resume", "cancel", "attach"}},
 	{"resume", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Resume(t, now) }, []string{"pause", "cancel"}},
 	{"retry", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Retry(t, now) }, []string{"cancel", "pause"}},
+	{"purge", nil, []string{"retry"}}, // of an ended task
 	{"attach", attach, []string{"attach", "pause"}},
 }
 
@@ -189,6 +190,10 @@ const maxSwaps = 10
 // change asks for one thing, as the API does. It reports false if that was not needed, or not possible, or nobody knows.
 func (p *people) change(id string, d deed) bool {
 	w := p.world
+	if d.ask == nil {
+		ok, err := p.store.Purge(background, id)
+		return ok && err == nil
+	}
 	for range maxSwaps {
 		list, err := p.store.Get(background, []string{id})
 		if err != nil || len(list) == 0 {
@@ -240,10 +245,12 @@ func (p *people) setDraining(id string, draining bool) bool {
 func (p *people) settle() {
 	w := p.world
 	w.park(p.cfg.faults, nil)
-	for p.threads > 1 || p.net.late > 0 || (p.check.anyPaused() || len(p.check.drained) > 0) && !p.check.calm() {
+	for p.threads > 1 || p.net.late > 0 || len(p.check.unmet()) > 0 && !p.check.calm() {
 		w.park(w.now+time.Second, nil)
 	}
-	p.check.obeyed()
+	for _, what := range p.check.unmet() {
+		p.check.violate("%s", what)
+	}
 	for _, id := range slices.Sorted(maps.Keys(p.check.drained)) {
 		for !p.setDraining(id, false) {
 			w.park(w.now+time.Second, nil)

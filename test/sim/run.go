@@ -54,6 +54,9 @@ func simulate(t *testing.T, seed uint64, o options) (out outcome) {
 			default:
 				// What comes late must change nothing.
 				late := w.now + 5*time.Second
+				if cfg.retention < time.Hour {
+					late = w.now + 90*time.Second // by then what has ended must be gone
+				}
 				w.run(func() bool { return bad() || w.now > late }, maxTurns)
 				cl.check.finish()
 			}
@@ -73,13 +76,20 @@ func draw(w *world, o options) settings {
 		lease: 2 * time.Second, resendAfter: 2 * time.Second, interval: 5 * time.Second,
 		faults: 30 * time.Second, rest: 20 * time.Minute,
 	}
-	s.watch = []time.Duration{time.Second, 200 * time.Millisecond, 100 * time.Millisecond}[w.rng.IntN(3)]
+	s.watch = []time.Duration{time.Second, time.Second, time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 100 * time.Millisecond}[w.rng.IntN(6)]
 	s.resendAfter = []time.Duration{2 * time.Second, 500 * time.Millisecond, 200 * time.Millisecond}[w.rng.IntN(3)]
 	if w.chance(250) {
 		s.controllers = 3
 	}
 	if w.chance(300) {
 		s.drains = 1 + w.rng.IntN(6)
+	}
+	if w.chance(300) {
+		s.replicas = 1
+	}
+	s.retention = time.Hour
+	if w.chance(60) {
+		s.retention = w.between(5*time.Second, 20*time.Second)
 	}
 	s.stateDir = w.chance(500)
 	if w.chance(300) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -151,6 +152,11 @@ func (s *seamStore) Create(ctx context.Context, tasks []task.Task) (out []store.
 	err = s.write(ctx, "create", func(bool) error {
 		s.check.changes++
 		out, err = s.mem.Create(background, tasks)
+		for i := range out {
+			if out[i].Status == store.CreateOK {
+				s.check.created(tasks[i].ID)
+			}
+		}
 		return err
 	})
 	return out, err
@@ -227,13 +233,17 @@ func (s *seamStore) Counts(ctx context.Context) (counts map[task.Status]int64, e
 
 // Purge implements [store.Tasks].
 func (s *seamStore) Purge(ctx context.Context, id string) (ok bool, err error) {
-	err = s.write(ctx, "purge", func(bool) error { ok, err = s.mem.Purge(background, id); return err })
+	err = s.write(ctx, "purge", func(bool) error {
+		return s.check.removes(math.MaxInt64, func() error { ok, err = s.mem.Purge(background, id); return err })
+	})
 	return ok, err
 }
 
 // Expire implements [store.Tasks].
 func (s *seamStore) Expire(ctx context.Context, before int64, limit int) (n int, err error) {
-	err = s.write(ctx, "expire", func(bool) error { n, err = s.mem.Expire(background, before, limit); return err })
+	err = s.write(ctx, "expire", func(bool) error {
+		return s.check.removes(before, func() error { n, err = s.mem.Expire(background, before, limit); return err })
+	})
 	return n, err
 }
 

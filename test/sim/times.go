@@ -22,7 +22,9 @@ func trueTime(ms int64) time.Duration {
 
 // submits notes what people say of a task when they make it.
 func (c *checker) submits(t *task.Task) {
-	c.task(t.ID).times = times{trueTime(t.NotBefore), trueTime(t.DeadlineDateTime), time.Duration(t.TimeoutMs) * time.Millisecond}
+	r := c.task(t.ID)
+	r.made = times{trueTime(t.NotBefore), trueTime(t.DeadlineDateTime), time.Duration(t.TimeoutMs) * time.Millisecond}
+	r.times = r.made
 }
 
 // timed checks that a change comes neither too early nor too late. Clocks of controllers run up to 5 % fast, and say notBefore by them.
