@@ -118,7 +118,8 @@ type Outcome struct {
 // Limits of a round.
 const (
 	maxPages = 10 // pages that one round reads
-	minPage  = 64 // tasks that it reads at the least
+	minPage  = 32 // tasks that it reads at the least
+	lookPage = 64 // and with a look
 )
 
 // way is how far rounds have read past tasks that cannot be placed. The next round reads the first page and goes on from there. Tasks that
@@ -146,7 +147,11 @@ func (d *Dispatcher) Round(ctx context.Context, look bool) (Outcome, error) {
 	for page := range maxPages {
 		limit := store.MaxBatch
 		if page == 0 {
-			limit = min(max(slots+queue, minPage), store.MaxBatch)
+			limit = max(slots+queue, minPage)
+			if look {
+				limit = max(limit, lookPage)
+			}
+			limit = min(limit, store.MaxBatch)
 		}
 		if d.lease.Remaining() <= 0 {
 			return out, ErrNotLeading

@@ -12,14 +12,17 @@ import (
 
 // publish sends claims to their nodes, one batch for each node, and says how many certainly did not go out.
 func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
-	at := make(map[fleet.Key]int)
-	var batches []transport.Batch
+	at, sizes := make(map[fleet.Key]int), make(map[fleet.Key]int)
+	for _, p := range won {
+		sizes[p.to.Key]++
+	}
+	batches := make([]transport.Batch, 0, len(sizes))
 	for _, p := range won {
 		i, ok := at[p.to.Key]
 		if !ok {
 			i = len(batches)
 			at[p.to.Key] = i
-			batches = append(batches, transport.Batch{To: p.to})
+			batches = append(batches, transport.Batch{To: p.to, Tasks: make([]task.Task, 0, sizes[p.to.Key])})
 		}
 		batches[i].Tasks = append(batches[i].Tasks, *p.task)
 	}
