@@ -87,8 +87,7 @@ func TestNodesThatComeAndGoLeaveNothing(t *testing.T) {
 	c := NewCluster(1)
 	for i := range 2000 {
 		id := fmt.Sprint("n", i)
-		c.Set(Node{ID: id, Classes: []string{"a", fmt.Sprint("class", i)}, Labels: map[string]string{"host": id}, Capacity: 2, Load: 1})
-		c.Begin()
+		c.Set(Node{ID: id, Classes: []string{"a", fmt.Sprint("class", i)}, Labels: map[string]string{"host": id}, Capacity: 2, Load: 1, Throttled: i%5 == 0})
 		if i%2 == 0 {
 			c.Place(&Request{Class: "a", Alone: true}) // it is kept free
 		}
@@ -102,6 +101,44 @@ func TestNodesThatComeAndGoLeaveNothing(t *testing.T) {
 	}
 	if slots, queue := c.Room(); slots != 0 || queue != 0 || c.throttled != 0 {
 		t.Errorf("room for %d and %d, %d throttled", slots, queue, c.throttled)
+	}
+}
+
+func TestWhatAPoolHoldsIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, s := range Strategies() {
+		c := labelled(10)
+		q := Request{Class: "a", Strategy: s, StickyKey: "k"}
+		for i := range 5000 {
+			c.Place(&q)
+			// A node is full when it would be picked, and then is not.
+			c.Set(Node{ID: fmt.Sprint("n", i%10), Classes: []string{"a"}, Capacity: 2, Load: 2 - i/10%2*2, Labels: map[string]string{"zone": "0"}})
+			if n := held(c.pools.use.older.stages[stageSlots].chooser); n > 2*10+emptyWeight+1 {
+				t.Fatalf("%s: after %d rounds 10 nodes are held %d times", s, i, n)
+			}
+		}
+	}
+}
+
+func TestAPoolThatIsFarBehindSeesAll(t *testing.T) {
+	t.Parallel()
+	const nodes = 5000
+	c := NewCluster(1)
+	set := func(i, load int) {
+		c.Set(Node{ID: fmt.Sprint("n", i), Classes: []string{"a"}, Capacity: 10, Load: load})
+	}
+	for i := range nodes {
+		set(i, 5)
+	}
+	q := Request{Class: "a"}
+	c.Place(&q)
+	set(77, 1) // what a pool would miss that reads on from where the log has wrapped
+	for i := range reach {
+		set(100+i%4000, 6)
+		set(100+i%4000, 5)
+	}
+	if d := c.Place(&q); d.Node != "n77" {
+		t.Errorf("it went to %s, want the node with the least", d.Node)
 	}
 }
 

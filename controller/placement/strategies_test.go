@@ -337,6 +337,9 @@ func TestANodeIsKeptFreeForATaskThatMustBeAlone(t *testing.T) {
 		t.Errorf("%v placed, want nothing on the node that is nearly empty", got)
 	}
 	c.Begin()
+	if d := c.Place(&placement.Request{Class: "a"}); d.Node != "n01" || !c.Unplace(d) {
+		t.Errorf("it went to %+v, want the node that is kept free no longer", d)
+	}
 	list[1].Load = 0 // it is empty by now
 	c.Set(list[1])
 	if d := c.Place(&alone); d.Node != "n01" {
