@@ -112,6 +112,36 @@ func BenchmarkDecisionAndSet(b *testing.B) {
 	}
 }
 
+// BenchmarkNearlyFull places tasks while 19 of 20 nodes are full, and ends them at once.
+func BenchmarkNearlyFull(b *testing.B) {
+	for _, s := range decide() {
+		b.Run(string(s), func(b *testing.B) {
+			c, list := wide(nodesOfBench)
+			for i := range list {
+				if i%20 > 0 {
+					list[i].Load = list[i].Capacity
+				}
+				c.Set(list[i])
+			}
+			keys := make([]string, 1000)
+			for i := range keys {
+				keys[i] = fmt.Sprint("key-", i)
+			}
+			q := placement.Request{Class: "a", Strategy: s}
+			i := 0
+			stop := cpu(b)
+			for b.Loop() {
+				q.StickyKey = keys[i%1000]
+				if !c.Unplace(c.Place(&q)) {
+					b.Fatal("no node")
+				}
+				i++
+			}
+			stop()
+		})
+	}
+}
+
 // BenchmarkSet takes in a heartbeat with another load and other readings.
 func BenchmarkSet(b *testing.B) {
 	c, list := wide(nodesOfBench)

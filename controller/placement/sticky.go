@@ -7,8 +7,10 @@ import (
 )
 
 var sticky = definition{
-	name:   Sticky,
-	choose: func(s *stage) chooser { return &sticking{ranking: rankingOf(s, (*node).ratio)} },
+	name: Sticky,
+	choose: func(s *stage) chooser {
+		return &sticking{ranking: rankingOf(s, (*node).ratio), open: drawing{stage: s}}
+	},
 	score: func(x *scan) (rank, func(n *node) string) {
 		if x.q.StickyKey == "" {
 			return leastTasks.score(x)
@@ -32,21 +34,26 @@ func affinity(key, node uint64) uint64 { return mix(key ^ node) }
 // sticking is the chooser of STICKY: the node that the key wants most of those that fit. A request without a key goes by LEAST_TASKS.
 type sticking struct {
 	ranking
-	nodes  []int32 // the members
+	open   drawing // the members that may fit
+	nodes  []int32 // all members
 	hashes []uint64
+	hash   byNode[uint64]
 	age    uint64 // of the members
 }
+
+func (s *sticking) add(i int32) {
+	s.ranking.add(i)
+	s.open.add(i)
+}
+
+func (s *sticking) any() bool { return s.open.any() }
 
 func (s *sticking) pick(q *Request) int32 {
 	if q.StickyKey == "" {
 		return s.ranking.pick(q)
 	}
 	if s.age != s.p.age {
-		s.age, s.nodes, s.hashes = s.p.age, s.nodes[:0], s.hashes[:0]
-		for i := range s.p.members.all {
-			s.nodes = append(s.nodes, i)
-			s.hashes = append(s.hashes, hash(s.c.nodes[i].id))
-		}
+		s.refresh()
 	}
 	key := hash(q.StickyKey)
 	f, found := s.c.favourites.find(key, s.age)
@@ -69,12 +76,30 @@ func (s *sticking) takes(i int32) bool {
 	return s.fits(n) && !s.c.excluded(n)
 }
 
-// first looks at all members.
+// refresh takes in who the members are.
+func (s *sticking) refresh() {
+	s.age, s.nodes, s.hashes = s.p.age, s.nodes[:0], s.hashes[:0]
+	s.hash = newByNode[uint64](len(s.c.nodes), s.p.members.size())
+	for i := range s.p.members.all {
+		h := hash(s.c.nodes[i].id)
+		s.nodes = append(s.nodes, i)
+		s.hashes = append(s.hashes, h)
+		s.hash.set(i, h)
+	}
+}
+
+// first looks at all members that may fit, for a key whose favourites are full.
 func (s *sticking) first(key uint64) int32 {
 	best, most := int32(-1), uint64(0)
-	for k, h := range s.hashes {
-		if a := affinity(key, h); (best < 0 || a > most) && s.takes(s.nodes[k]) {
-			best, most = s.nodes[k], a
+	for at, i := range slices.Backward(s.open.list) {
+		switch {
+		case !s.open.fitting(i):
+			s.open.take(at)
+		case s.c.excluded(&s.c.nodes[i]):
+		default:
+			if a := affinity(key, s.hash.get(i)); best < 0 || a > most {
+				best, most = i, a
+			}
 		}
 	}
 	return best
