@@ -15,7 +15,7 @@ func memoryTotal() int64 {
 	var machine int64
 	var info syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&info); err == nil {
-		machine = int64(uint64(info.Totalram) * uint64(info.Unit)) //nolint:gosec,unconvert // types differ by platform; there is no such memory
+		machine = int64(uint64(info.Totalram) * uint64(info.Unit)) //nolint:unconvert // types differ by platform; there is no such memory
 	}
 	if limit := cgroupMemory(os.DirFS("/")); limit > 0 && (machine == 0 || limit < machine) {
 		return limit

@@ -128,7 +128,7 @@ func (n *Node) template(handlers map[string]Handler) registry.Node {
 // checkTemplate says what no controller would believe, and warns of what is probably a slip.
 func (n *Node) checkTemplate(t *registry.Node) error {
 	if err := registry.Check(t); err != nil {
-		return err //nolint:wrapcheck // the caller does
+		return err
 	}
 	if why := registry.Nonsense(t, n.clock.Now().UnixMilli()); why != "" {
 		return fmt.Errorf("no controller would give work to node %s: %s", t.ID, why)
