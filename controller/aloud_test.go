@@ -37,9 +37,7 @@ func (s *system) stay(ids []string) {
 func TestRedisDownForMinutesMovesNothingAndStopsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		one, two := s.node("n1"), s.node("n2")
-		s.joined(2)
+		s.cluster(1, 2)
 		long := s.submit("wait", 4, "long")
 		s.within(5*time.Second, "all run", s.all(task.Running, 4))
 		if n := s.beatsAloud(); n != 0 {
@@ -61,9 +59,6 @@ func TestRedisDownForMinutesMovesNothingAndStopsNothing(t *testing.T) {
 		if n := s.beatsAloud(); n != told {
 			t.Errorf("%d heartbeats over Kafka after Redis came back", n-told)
 		}
-		one.stop()
-		two.stop()
-		stop()
 	})
 }
 
@@ -74,8 +69,8 @@ func TestRedisAndTheStoreDownForMinutesMoveNothing(t *testing.T) {
 	inBubble(t, func(s *system) {
 		s.classes = map[string]func(context.Context) error{"nap": func(context.Context) error { pass(time.Minute); return nil }}
 		st := &leaving{Store: s.store}
-		stop := s.controllerOn(st)
-		n := s.node("n1")
+		s.controllerOn(st)
+		s.node("n1")
 		s.joined(1)
 		long := s.submit("wait", 4, "long")
 		short := s.submit("nap", 4, "short") // they end, and report, while the store is away
@@ -91,8 +86,6 @@ func TestRedisAndTheStoreDownForMinutesMoveNothing(t *testing.T) {
 		pass(30 * time.Second)
 		s.stay(long)
 		s.once(short)
-		n.stop()
-		stop()
 	})
 }
 
@@ -100,9 +93,9 @@ func TestRedisAndTheStoreDownForMinutesMoveNothing(t *testing.T) {
 func TestANodeThatLosesRedisLivesOnThroughKafka(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
+		s.controller()
 		h := &hesitant{Registry: s.registry}
-		n := s.nodeOn("n1", h)
+		s.nodeOn("n1", h)
 		s.joined(1)
 		long := s.submit("wait", 2, "long")
 		s.within(5*time.Second, "all run", s.all(task.Running, 2))
@@ -114,8 +107,6 @@ func TestANodeThatLosesRedisLivesOnThroughKafka(t *testing.T) {
 		h.deaf.Store(false)
 		pass(30 * time.Second)
 		s.stay(long)
-		n.stop()
-		stop()
 	})
 }
 
@@ -123,9 +114,9 @@ func TestANodeThatLosesRedisLivesOnThroughKafka(t *testing.T) {
 func TestANodeThatHearsNothingFromRedisLivesOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
+		s.controller()
 		h := &hesitant{Registry: s.registry}
-		n := s.nodeOn("n1", h)
+		s.nodeOn("n1", h)
 		s.joined(1)
 		long := s.submit("wait", 2, "long")
 		s.within(5*time.Second, "all run", s.all(task.Running, 2))
@@ -133,8 +124,6 @@ func TestANodeThatHearsNothingFromRedisLivesOn(t *testing.T) {
 		pass(2 * time.Minute)
 		s.stay(long)
 		h.mute.Store(false)
-		n.stop()
-		stop()
 	})
 }
 
@@ -146,12 +135,10 @@ func TestNothingIsGivenAwayWithoutRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(s *system) {
-				stop := s.controller()
-				one := s.node("n1", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 0 })
-				s.joined(1)
+				one := s.cluster(1, 1, func(c *node.Config) { c.Capacity, c.Prefetch = 1, 0 })[0]
 				ids := s.submit("wait", 1, "long")
 				s.within(5*time.Second, "it runs", s.all(task.Running, 1))
-				two := s.node("n2")
+				s.node("n2")
 				s.joined(2)
 				s.registry.SetDown(true)
 				one.cut()
@@ -167,9 +154,6 @@ func TestNothingIsGivenAwayWithoutRedis(t *testing.T) {
 				if took < 8*time.Second {
 					t.Errorf("given away %s after Redis came back", took)
 				}
-				one.stop()
-				two.stop()
-				stop()
 			})
 		})
 	}

@@ -41,7 +41,7 @@ func (r *deafReader) Next(ctx context.Context) ([]kafka.Record, error) {
 }
 
 // deafNode starts a node that can be made deaf. It runs work and wait as the others do.
-func (s *system) deafNode(id string) (*deafBus, func()) {
+func (s *system) deafNode(id string) *deafBus {
 	d := &deafBus{Bus: s.bus}
 	n, err := node.New(nodetest.Config(id), node.WithBus[node.Reader](d), node.WithRegistry(s.registry), node.WithClock(s.clock), node.WithLogger(s.log))
 	if err != nil {
@@ -56,9 +56,8 @@ func (s *system) deafNode(id string) (*deafBus, func()) {
 			s.t.Errorf("node %s: %v", id, err)
 		}
 	})
-	stop := func() { cancel(); <-done }
-	s.nodes = append(s.nodes, stop)
-	return d, stop
+	s.nodes = append(s.nodes, func() { cancel(); <-done })
+	return d
 }
 
 func (s *system) incarnation(id string) string {
@@ -75,8 +74,8 @@ func (s *system) incarnation(id string) string {
 func TestC10_ANodeThatStartsNothingIsSetAside(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		deaf, stopDeaf := s.deafNode("n1")
+		s.controller()
+		deaf := s.deafNode("n1")
 		s.joined(1)
 		first := s.incarnation("n1")
 		deaf.deaf.Store(true)
@@ -105,8 +104,6 @@ func TestC10_ANodeThatStartsNothingIsSetAside(t *testing.T) {
 		s.within(90*time.Second, "it is tried again", s.all(task.Finished, 26))
 		s.submit("work", 10, "last")
 		s.within(3*time.Second, "it is as good as any", s.all(task.Finished, 36))
-		stopDeaf()
-		stop()
 	})
 }
 
@@ -114,8 +111,8 @@ func TestC10_ANodeThatStartsNothingIsSetAside(t *testing.T) {
 func TestADeafNodeKeepsWhatItRuns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		deaf, stopDeaf := s.deafNode("n1")
+		s.controller()
+		deaf := s.deafNode("n1")
 		s.joined(1)
 		long := s.submit("wait", 1, "long")
 		s.within(5*time.Second, "it runs", s.all(task.Running, 1))
@@ -127,12 +124,9 @@ func TestADeafNodeKeepsWhatItRuns(t *testing.T) {
 			t.Error("it was put out")
 		}
 		s.stay(long)
-		other := s.node("n2")
+		s.node("n2")
 		s.submit("work", 10, "others")
 		s.within(5*time.Second, "the others do not wait for it", s.all(task.Finished, 10))
 		s.stay(long)
-		other.stop()
-		stopDeaf()
-		stop()
 	})
 }

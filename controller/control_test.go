@@ -233,9 +233,7 @@ func TestAPausedTaskGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
 		s.steered()
-		stop := s.controller()
-		n := s.node("n1", small)
-		s.joined(1)
+		s.cluster(1, 1, small)
 		s.states()
 		for _, id := range []string{"block-queued", "steps", "waits"} {
 			s.wish(id, task.Pause)
@@ -264,8 +262,6 @@ func TestAPausedTaskGoesOnWhereItWas(t *testing.T) {
 		s.wish("block-runs", task.Cancel)
 		s.wish("block-queued", task.Resume)
 		s.within(time.Second, "it runs, too", s.status("block-queued", task.Running))
-		n.stop()
-		stop()
 	})
 }
 
@@ -282,9 +278,7 @@ func TestAPausedTaskOfANodeThatGoesWaitsForAPerson(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(s *system) {
 				s.steered()
-				stop := s.controller()
-				n := s.node("n1", small)
-				s.joined(1)
+				n := s.cluster(1, 1, small)[0]
 				s.add(task.Task{ID: "paused", ClassName: "steps"})
 				s.add(task.Task{ID: "block-wished", ClassName: "block"})
 				s.within(time.Second, "both run", s.all(task.Running, 2))
@@ -292,7 +286,7 @@ func TestAPausedTaskOfANodeThatGoesWaitsForAPerson(t *testing.T) {
 				s.wish("block-wished", task.Pause)
 				s.within(time.Second, "it is paused", s.all(task.Paused, 1))
 				tt.leave(n)
-				n2 := s.node("n2", small)
+				s.node("n2", small)
 				free := func(id string) func() bool {
 					return func() bool { got := s.get(id); return got.LifecycleStatus == task.Paused && got.Executor == "" }
 				}
@@ -307,9 +301,6 @@ func TestAPausedTaskOfANodeThatGoesWaitsForAPerson(t *testing.T) {
 				if got := s.get("paused"); got.Executor != "n2" || got.Failures != 0 || got.Attempt != 2 {
 					t.Errorf("%+v", got)
 				}
-				n.stop()
-				n2.stop()
-				stop()
 			})
 		})
 	}
@@ -372,7 +363,7 @@ func TestAnUndoneCancelIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
 		s.steered()
-		n := s.node("n1", small)
+		s.node("n1", small)
 		stop := s.controller()
 		s.joined(1)
 		s.add(task.Task{ID: "steps", ClassName: "steps"})
@@ -392,8 +383,6 @@ func TestAnUndoneCancelIsNotCarriedOut(t *testing.T) {
 		if s.wish("steps", task.Resume) {
 			t.Error("a cancel that is carried out can be undone")
 		}
-		n.stop()
-		stop()
 	})
 }
 
@@ -412,7 +401,7 @@ func TestNewAttachmentsReachTheHandler(t *testing.T) {
 			}
 		}}
 		stop := s.controller()
-		n := s.node("n1")
+		s.node("n1")
 		s.joined(1)
 		s.add(task.Task{ID: "t", ClassName: "listens"})
 		s.within(time.Second, "it runs", s.all(task.Running, 1))
@@ -442,8 +431,6 @@ func TestNewAttachmentsReachTheHandler(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		synctest.Wait()
-		n.stop()
-		stop()
 	})
 }
 
@@ -452,7 +439,7 @@ func TestADrainedNodeFinishesWhatItRunsAndGetsNothing(t *testing.T) {
 	inBubble(t, func(s *system) {
 		s.steered()
 		stop := s.controller()
-		n1 := s.node("n1", small)
+		s.node("n1", small)
 		s.joined(1)
 		s.submit("block", 5, "short")
 		s.within(time.Second, "the short ones are finished", s.all(task.Finished, 5))
@@ -494,7 +481,5 @@ func TestADrainedNodeFinishesWhatItRunsAndGetsNothing(t *testing.T) {
 			s.wish(fmt.Sprintf("block-%05d", i), task.Cancel)
 		}
 		s.within(4*time.Second, "it takes work again", s.status("last-00000", task.Finished))
-		n1.stop()
-		stop()
 	})
 }

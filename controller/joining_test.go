@@ -33,15 +33,15 @@ func (h *hesitant) Beat(ctx context.Context, n *registry.Node) error {
 func TestANodeThatJoinsStartsNothingThatWasGivenAway(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
+		s.controller()
 		h := &hesitant{Registry: s.registry}
 		h.mute.Store(true)
-		one := s.nodeOn("n1", h)
+		s.nodeOn("n1", h)
 		s.joined(1)
 		h.deaf.Store(true)
 		ids := s.submit("wait", 1, "t")
 		s.within(2*time.Second, "it is assigned", s.all(task.Assigning, 1))
-		two := s.node("n2", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 0 })
+		s.node("n2", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 0 })
 		s.within(20*time.Second, "it runs on the other node", s.all(task.Running, 1))
 		if got := s.get(ids[0]); got.Executor != "n2" {
 			t.Fatalf("it runs on %s", got.Executor)
@@ -52,12 +52,5 @@ func TestANodeThatJoinsStartsNothingThatWasGivenAway(t *testing.T) {
 		s.once(ids)
 		s.submit("work", 20, "after")
 		s.within(20*time.Second, "the node takes work again", s.all(task.Finished, 20))
-		two.cut()
-		pass(20 * time.Second)
-		two.stop()
-		one.cut()
-		pass(20 * time.Second)
-		one.stop()
-		stop()
 	})
 }

@@ -51,7 +51,7 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 				free := make(chan struct{})
 				s.classes = map[string]func(context.Context) error{"gate": func(context.Context) error { <-free; return nil }}
 				stop := s.controller()
-				n := s.node("n1")
+				s.node("n1")
 				s.joined(1)
 				ids := s.submit("gate", 1, "t")
 				s.within(5*time.Second, "it runs", s.all(task.Running, 1))
@@ -79,8 +79,6 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 					t.Errorf("%+v", got)
 				}
 				s.stay(long)
-				n.stop()
-				stop()
 			})
 		})
 	}
@@ -90,9 +88,7 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 func TestRunsThatNobodyAskedForAreCancelled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.node("n1")
-		s.joined(1)
+		s.cluster(1, 1)
 		long := s.submit("wait", 1, "long")
 		ended := s.submit("work", 1, "ended")
 		s.within(5*time.Second, "one ends", func() bool { return s.counts()[task.Finished] == 1 && s.counts()[task.Running] == 1 })
@@ -107,7 +103,5 @@ func TestRunsThatNobodyAskedForAreCancelled(t *testing.T) {
 		s.stay(long)
 		pass(10 * time.Second)
 		s.stay(long)
-		n.stop()
-		stop()
 	})
 }

@@ -16,9 +16,7 @@ import (
 func TestTriesBecomeRareWhileNoNodeCanBeReached(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.node("n1")
-		s.joined(1)
+		s.cluster(1, 1)
 		s.bus.Fail(func(_ context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
 			if topic == events.TopicAssign {
 				return false, fmt.Errorf("%w: no leader", kafka.ErrNotSent)
@@ -32,7 +30,5 @@ func TestTriesBecomeRareWhileNoNodeCanBeReached(t *testing.T) {
 		}
 		s.bus.Fail(nil)
 		s.within(3*time.Second, "the task is finished", s.all(task.Finished, 1))
-		n.stop()
-		stop()
 	})
 }

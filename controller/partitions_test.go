@@ -13,9 +13,7 @@ import (
 func TestPartitionsThatAreAddedAreRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.node("n1")
-		s.joined(1)
+		n := s.cluster(1, 1)[0]
 		s.submit("work", 1, "before")
 		s.within(5*time.Second, "it leads", s.all(task.Finished, 1))
 		n.stop()
@@ -26,11 +24,9 @@ func TestPartitionsThatAreAddedAreRead(t *testing.T) {
 		for i := 0; id == "" || events.Partition(id, 16*partitions) < partitions; i++ {
 			id = fmt.Sprint("late-", i)
 		}
-		late := s.node(id)
+		s.node(id)
 		s.joined(1)
 		s.submit("work", 10, "after")
 		s.within(20*time.Second, "all finished", s.all(task.Finished, 11))
-		late.stop()
-		stop()
 	})
 }

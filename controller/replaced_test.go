@@ -32,14 +32,12 @@ func TestAProvenDeathIsGivenAwayAtOnce(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(s *system) {
 				s.overlaps = true // the proof is a lie here: the predecessor is only cut off
-				stop := s.controller()
-				one := s.node("n1")
-				s.joined(1)
+				one := s.cluster(1, 1)[0]
 				ids := s.submit("wait", 3, "long")
 				s.within(5*time.Second, "all run", s.all(task.Running, 3))
 				incarnation := s.get(ids[0]).Incarnation
 				one.cut()
-				next := s.nodeOn("n1", &proven{s.registry, incarnation, crashed})
+				s.nodeOn("n1", &proven{s.registry, incarnation, crashed})
 				s.within(2*time.Second, "they run again", func() bool {
 					for _, id := range ids {
 						if got := s.get(id); got.LifecycleStatus != task.Running || got.Attempt != 2 || got.Incarnation == incarnation {
@@ -54,10 +52,6 @@ func TestAProvenDeathIsGivenAwayAtOnce(t *testing.T) {
 						t.Errorf("%s: %d crashes, %d failures, want %d and 0", id, got.Crashes, got.Failures, want)
 					}
 				}
-				pass(20 * time.Second)
-				one.stop()
-				next.stop()
-				stop()
 			})
 		})
 	}

@@ -49,8 +49,8 @@ func (s *system) nodeWith(id, class string, h func(ctx context.Context) error) m
 func TestS10_ATaskThatAlwaysFailsIsTriedAsOftenAsItMayBe(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.nodeWith("n1", "fails", func(context.Context) error { return errors.New("boom") })
+		s.controller()
+		s.nodeWith("n1", "fails", func(context.Context) error { return errors.New("boom") })
 		s.joined(1)
 		s.add(task.Task{ID: "t", ClassName: "fails"})
 		began := time.Now()
@@ -73,17 +73,13 @@ func TestS10_ATaskThatAlwaysFailsIsTriedAsOftenAsItMayBe(t *testing.T) {
 		if got := s.get("once"); got.LifecycleStatus != task.Failed || s.runs["once"] != 1 {
 			t.Errorf("%+v", got)
 		}
-		n.stop()
-		stop()
 	})
 }
 
 func TestADelayedTaskStartsAtItsTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.node("n1")
-		s.joined(1)
+		s.cluster(1, 1)
 		for i := range 20 { // C61: at any moment, not at a poll's
 			at := s.clock.Now().Add(time.Duration(100+i*137) * time.Millisecond)
 			id := s.add(task.Task{ID: fmt.Sprint("t", i), ClassName: "work", NotBefore: at.UnixMilli()})
@@ -92,17 +88,13 @@ func TestADelayedTaskStartsAtItsTime(t *testing.T) {
 				t.Errorf("task %d started %d ms after its time", i, late)
 			}
 		}
-		n.stop()
-		stop()
 	})
 }
 
 func TestS11_DeadlinesEndWhatWaitsAndWhatRuns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.node("n1")
-		s.joined(1)
+		s.cluster(1, 1)
 		s.submit("work", 1, "first")
 		s.within(5*time.Second, "it leads", s.all(task.Finished, 1))
 		in := func(d time.Duration) int64 { return s.clock.Now().Add(d).UnixMilli() }
@@ -119,16 +111,14 @@ func TestS11_DeadlinesEndWhatWaitsAndWhatRuns(t *testing.T) {
 		if got := s.get("runs"); got.Attempt != 1 || s.runs["runs"] != 1 {
 			t.Errorf("%+v", got)
 		}
-		n.stop()
-		stop()
 	})
 }
 
 func TestC86_ACancelledTaskIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controller()
-		n := s.nodeWith("n1", "fails", func(ctx context.Context) error {
+		s.controller()
+		s.nodeWith("n1", "fails", func(ctx context.Context) error {
 			<-ctx.Done()
 			return errors.New("half done")
 		})
@@ -146,8 +136,6 @@ func TestC86_ACancelledTaskIsNotTriedAgain(t *testing.T) {
 		if s.runs["t"] != 1 {
 			t.Errorf("%d runs", s.runs["t"])
 		}
-		n.stop()
-		stop()
 	})
 }
 
@@ -155,13 +143,12 @@ func TestC13_TasksWithoutANodeCostNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
 		counted := &counting{Store: s.store}
-		stop := s.controllerOn(counted)
+		s.controllerOn(counted)
 		pass(time.Second)
 		s.submit("nobody", 10_000, "t")
 		pass(time.Minute)
 		if n := counted.applies.Load(); n != 0 {
 			t.Errorf("%d writes to tasks that wait for a node", n)
 		}
-		stop()
 	})
 }

@@ -30,8 +30,8 @@ func (l *slowRenewals) SwapLeader(ctx context.Context, old, next store.Leader) (
 func TestALeadershipGoesOnAfterAMomentWithoutTrust(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		stop := s.controllerOn(&slowRenewals{Store: s.store, late: 600 * time.Millisecond})
-		n := s.node("n1")
+		s.controllerOn(&slowRenewals{Store: s.store, late: 600 * time.Millisecond})
+		s.node("n1")
 		s.joined(1)
 		first, err := s.store.Leader(t.Context())
 		if err != nil {
@@ -46,8 +46,6 @@ func TestALeadershipGoesOnAfterAMomentWithoutTrust(t *testing.T) {
 		if err != nil || doc.Term != first.Term {
 			t.Fatalf("%+v %v, want one leadership all the while", doc, err)
 		}
-		n.stop()
-		stop()
 	})
 }
 
@@ -63,14 +61,12 @@ func TestALeadershipBeginsAfterAMomentWithoutTrust(t *testing.T) {
 			}
 			return true, nil
 		})
-		stop := s.controllerOn(&slowRenewals{Store: s.store, late: 600 * time.Millisecond})
-		n := s.node("n1")
+		s.controllerOn(&slowRenewals{Store: s.store, late: 600 * time.Millisecond})
+		s.node("n1")
 		s.joined(1)
 		pass(5 * time.Second)
 		away.Store(false)
 		s.submit("work", 10, "t")
 		s.within(10*time.Second, "all finished", s.all(task.Finished, 10))
-		n.stop()
-		stop()
 	})
 }

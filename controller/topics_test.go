@@ -18,9 +18,7 @@ func TestTopicsThatAreGoneAreMadeAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(s *system) {
-				stop := s.controller()
-				n := s.node("n1")
-				s.joined(1)
+				s.cluster(1, 1)
 				long := s.submit("wait", 2, "long")
 				s.within(5*time.Second, "they run", s.all(task.Running, 2))
 				s.submit("work", 20, "before")
@@ -40,8 +38,6 @@ func TestTopicsThatAreGoneAreMadeAnew(t *testing.T) {
 						t.Errorf("%s is %s of attempt %d", id, got.LifecycleStatus, got.Attempt)
 					}
 				}
-				n.stop()
-				stop()
 			})
 		})
 	}
