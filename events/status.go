@@ -21,7 +21,8 @@ type Status struct {
 }
 
 // Beat is a heartbeat that travels over task.status since the registry did not answer the node. It says what a heartbeat in the registry
-// says, but for the task list and the predecessor; see registry.Node for what the fields mean. The leader answers it on the node's partition of task.assign, see [Beaten].
+// says, but for the task list and the predecessor; see registry.Node for what the fields mean. The leader answers it on the node's
+// partition of task.assign, see [Beaten].
 type Beat struct {
 	Counter   int64             `json:"counter"`
 	Term      int64             `json:"term,omitempty"` // the highest that the node has seen
