@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/ingest"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/events/quarantine"
 )
 
 // notifier tells the leader, wherever it is, that this controller has stored tasks or wishes. Notices fold while one is on its way. One that
@@ -78,21 +80,12 @@ func (n *notifier) send(ctx context.Context) error {
 	return nil
 }
 
-// quarantine puts records aside that do not decode.
-type quarantine Controller
+// shelf takes records that do not decode.
+type shelf Controller
 
-// Quarantine copies a record to task.quarantine, with its place and the reason. Where that fails, the record is still in its own topic.
-func (q *quarantine) Quarantine(ctx context.Context, r kafka.Record, topic string, reason error) {
-	q.deps.Log.Warn("an event does not decode; it was stepped over", "topic", topic, "partition", r.Partition, "offset", r.Offset, "reason", reason)
-	v, err := events.EncodeQuarantine(events.Quarantine{
-		Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), At: q.deps.Clock.Now().UnixMilli(), Key: r.Key, Value: r.Value,
-	})
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
-		defer cancel()
-		err = q.deps.Bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: v.Key, Value: v.Value}})
-	}
-	if err != nil && ctx.Err() == nil {
-		q.deps.Log.Warn("the event was not copied to quarantine", "topic", topic, "partition", r.Partition, "offset", r.Offset, "error", err)
-	}
+var _ ingest.Quarantine = (*shelf)(nil)
+
+// Quarantine puts a record aside.
+func (s *shelf) Quarantine(ctx context.Context, r kafka.Record, topic string, reason error) {
+	quarantine.Put(ctx, s.deps.Bus, s.deps.Log, s.deps.Clock.Now(), topic, &r, reason)
 }

@@ -5,10 +5,9 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
-	"github.com/skalds-go/skalds/pkg/registry/redis"
+	"github.com/skalds-go/skalds/pkg/connect"
 )
 
 // Config is a node's configuration: the fields of config.Node, each documented there with its environment variable, default and
@@ -54,6 +53,12 @@ func WithClock(c clock.Clock) Option {
 	return func(n *Node) { n.clock = c }
 }
 
+// WithVersion has the node's heartbeats say v as its version, for people to read: that of your program. The default is the version of the
+// main module, as Go has built it in; "(devel)" where there is none.
+func WithVersion(v string) Option {
+	return func(n *Node) { n.version = v }
+}
+
 // WithLogger has the node log to l. The default writes text to standard error, from LOG_LEVEL on.
 func WithLogger(l *slog.Logger) Option {
 	return func(n *Node) { n.log = l }
@@ -76,9 +81,6 @@ func defaultLogger(c *Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level.Slog()}))
 }
 
-// batchOverhead is what a record batch has beside the one value in it: key, headers and framing.
-const batchOverhead = 32 << 10
-
 // connect makes the clients that no option gave. They connect when they are first used. The function closes them.
 func (n *Node) connect() (bus, Registry, func(), error) {
 	b, reg := n.bus, n.registry
@@ -89,18 +91,18 @@ func (n *Node) connect() (bus, Registry, func(), error) {
 		}
 	}
 	if b.Bus == nil {
-		client, err := openKafka(&n.cfg, n.log)
+		client, err := connect.Kafka(n.cfg.Kafka, "skalds-node-"+n.cfg.ID, n.log)
 		if err != nil {
-			return bus{}, nil, nil, err
+			return bus{}, nil, nil, fmt.Errorf("node: %w", err)
 		}
 		b = busOf(client)
 		closers = append(closers, client.Close)
 	}
 	if reg == nil {
-		r, err := openRedis(&n.cfg, n.log)
+		r, err := connect.Redis(n.cfg.Redis, n.log)
 		if err != nil {
 			closeAll()
-			return bus{}, nil, nil, err
+			return bus{}, nil, nil, fmt.Errorf("node: %w", err)
 		}
 		reg = r
 		closers = append(closers, func() {
@@ -110,36 +112,4 @@ func (n *Node) connect() (bus, Registry, func(), error) {
 		})
 	}
 	return b, reg, closeAll, nil
-}
-
-func openKafka(c *Config, log *slog.Logger) (*kafka.Client, error) {
-	tls, err := c.Kafka.TLSConfig()
-	if err != nil {
-		return nil, fmt.Errorf("node: kafka: %w", err)
-	}
-	client, err := kafka.NewClient(kafka.Config{
-		Brokers: c.Kafka.Addrs(), TLS: tls, ClientID: "skalds-node-" + c.ID,
-		SASL:            kafka.SASL{Mechanism: kafka.Mechanism(c.Mechanism()), Username: c.Kafka.Username, Password: string(c.Kafka.Password)},
-		MaxMessageBytes: c.EventMaxBytes + batchOverhead, Logger: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
-	}
-	return client, nil
-}
-
-func openRedis(c *Config, log *slog.Logger) (*redis.Registry, error) {
-	tls, err := c.Redis.TLSConfig()
-	if err != nil {
-		return nil, fmt.Errorf("node: redis: %w", err)
-	}
-	r, err := redis.Open(redis.Config{
-		Addrs: c.Redis.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: c.SentinelMaster,
-		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
-		Username: c.Redis.Username, Password: string(c.Redis.Password), DB: c.DB, WaitReplicas: c.WaitReplicas, TLS: tls, Logger: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
-	}
-	return r, nil
 }

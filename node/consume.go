@@ -2,10 +2,10 @@ package node
 
 import (
 	"context"
-	"time"
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/events/quarantine"
 )
 
 // read gives the records of a reader to round, until ctx ends.
@@ -194,19 +194,5 @@ func (s *session) quarantine(topic string, r *kafka.Record, reason error) {
 	if seen {
 		return
 	}
-	s.log.Error("a record does not decode; it is put into quarantine and stepped over",
-		"topic", topic, "partition", r.Partition, "offset", r.Offset, "error", reason)
-	e, err := events.EncodeQuarantine(events.Quarantine{
-		Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), At: s.now(), Key: r.Key, Value: r.Value,
-	})
-	if err == nil {
-		ctx, cancel := context.WithTimeout(s.base, quarantineTimeout)
-		defer cancel()
-		err = s.bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: e.Key, Value: e.Value}})
-	}
-	if err != nil {
-		s.log.Warn("the record was not copied to the quarantine", "topic", topic, "partition", r.Partition, "offset", r.Offset, "error", err)
-	}
+	quarantine.Put(s.base, s.bus, s.log, s.clock.Now(), topic, r, reason)
 }
-
-const quarantineTimeout = time.Second

@@ -24,6 +24,7 @@ type Node struct {
 	bus      bus      // without a Bus: made from cfg
 	registry Registry // nil: made from cfg
 	limits   limits
+	version  string
 	hurry    func()        // closes hurried, once
 	hurried  chan struct{} // closed: no drain waits for what runs
 
@@ -35,7 +36,7 @@ type Node struct {
 
 // New makes a node. It connects to nothing. The error names every problem of the configuration, also those that [ConfigFromEnv] met.
 func New(cfg Config, opts ...Option) (*Node, error) {
-	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, handlers: map[string]Handler{}, hurried: make(chan struct{})}
+	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, version: builtVersion(), handlers: map[string]Handler{}, hurried: make(chan struct{})}
 	n.hurry = sync.OnceFunc(func() { close(n.hurried) })
 	for _, opt := range opts {
 		opt(n)
@@ -107,21 +108,25 @@ func (n *Node) RunUntilSignal(ctx context.Context) error {
 	return n.Run(ctx)
 }
 
+// builtVersion is the version of the main module.
+func builtVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
 // template is what every heartbeat says.
 func (n *Node) template(handlers map[string]Handler) registry.Node {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "" // the address is for people only
 	}
-	version := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
 	return registry.Node{
 		ID: n.cfg.ID, Incarnation: newIncarnation(), Mode: string(n.cfg.Mode), State: registry.Online,
 		Classes: slices.Sorted(maps.Keys(handlers)), Labels: n.cfg.Labels, Capacity: n.cfg.Capacity, Prefetch: n.cfg.Prefetch,
 		CapacityByClass: n.cfg.CapacityByClass,
-		Protocol:        protocol, Address: host, Version: version,
+		Protocol:        protocol, Address: host, Version: n.version,
 	}
 }
 

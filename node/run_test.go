@@ -508,3 +508,25 @@ func TestTooManyClassesAreRefusedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		opts []node.Option
+		want string
+	}{
+		"as given":   {[]node.Option{node.WithVersion("1.2.3")}, "1.2.3"},
+		"by default": {nil, "(devel)"}, // of a test binary
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				n := w.node("n", nil, tt.opts...)
+				node.Handle(n, "c", noop)
+				w.start(n)
+				if got, _, err := w.Registry.Node(w.ctx, "n"); err != nil || got.Version != tt.want {
+					w.t.Errorf("version %q, %v; want %q", got.Version, err, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -14,7 +13,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
-	"github.com/skalds-go/skalds/pkg/registry/redis"
+	"github.com/skalds-go/skalds/pkg/connect"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/memory"
 	"github.com/skalds-go/skalds/pkg/store/mongo"
@@ -26,43 +25,6 @@ type logger = *slog.Logger
 // newLogger writes text from a level on.
 func newLogger(w io.Writer, level slog.Level) logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
-}
-
-// batchOverhead is what a record batch has beside the one event in it: key, headers and framing.
-const batchOverhead = 32 << 10
-
-// openKafka makes a client. It connects to nothing.
-func openKafka(c config.Kafka, clientID string, log logger) (*kafka.Client, error) {
-	tls, err := c.TLSConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	client, err := kafka.NewClient(kafka.Config{
-		Brokers: c.Addrs(), TLS: tls, ClientID: clientID,
-		SASL:            kafka.SASL{Mechanism: kafka.Mechanism(c.Mechanism()), Username: c.Username, Password: string(c.Password)},
-		MaxMessageBytes: c.EventMaxBytes + batchOverhead, Logger: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	return client, nil
-}
-
-// openRegistry makes a registry in Redis. It connects to nothing.
-func openRegistry(c config.Redis, log logger) (*redis.Registry, error) {
-	tls, err := c.TLSConfig()
-	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
-	r, err := redis.Open(redis.Config{
-		Addrs: c.Addrs(), Cluster: len(c.ClusterAddrs) > 0, SentinelMaster: c.SentinelMaster,
-		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
-		Username: c.Username, Password: string(c.Password), DB: c.DB, WaitReplicas: c.WaitReplicas, TLS: tls, Logger: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
-	return r, nil
 }
 
 // openStore makes the store of the tasks. A database that does not answer yet is waited for until ctx ends; the log says so once.
@@ -108,12 +70,12 @@ func controllerDeps(ctx context.Context, c *config.Controller, log logger) (cont
 			}
 		}
 	}
-	bus, err := openKafka(c.Kafka, "skalds-controller", log)
+	bus, err := connect.Kafka(c.Kafka, "skalds-controller", log)
 	if err != nil {
 		return controller.Deps{}, nil, err
 	}
 	closers = append(closers, func() error { bus.Close(); return nil })
-	reg, err := openRegistry(c.Redis, log)
+	reg, err := connect.Redis(c.Redis, log)
 	if err != nil {
 		closeAll()
 		return controller.Deps{}, nil, err

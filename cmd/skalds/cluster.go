@@ -150,7 +150,7 @@ func (c *cluster) startNodes(ctx context.Context, o devOptions, log logger) erro
 		if runtime.GOOS == "linux" { // elsewhere there is no proof, as each node would say
 			cfg.StateDir = inData(o.data, "nodes")
 		}
-		n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log))
+		n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log), node.WithVersion(version))
 		if err != nil {
 			return fmt.Errorf("%s: %w", cfg.ID, err)
 		}

@@ -33,7 +33,7 @@ third kills.`,
 				return err
 			}
 			log := newLogger(cmd.ErrOrStderr(), cfg.Level.Slog())
-			n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log))
+			n, err := node.New(node.Config{Node: cfg}, node.WithLogger(log), node.WithVersion(version))
 			if err != nil {
 				return err
 			}
