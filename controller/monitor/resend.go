@@ -1,0 +1,78 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// again sends claims again of which no node has said anything in time.
+func (m *Monitor) again(ctx context.Context) error {
+	due := m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch)
+	if len(due) == 0 {
+		m.resend = nil
+		return nil
+	}
+	if m.resend == nil {
+		b, err := m.barrier(ctx)
+		if err != nil {
+			return fmt.Errorf("send %d claims again: %w", len(due), err)
+		}
+		m.resend = b
+	}
+	if there, err := m.reached(ctx, m.resend); err != nil || !there {
+		return err
+	}
+	m.resend = nil
+	due = m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch) // some may have been reported meanwhile
+	tasks, err := m.read(ctx, due)
+	if err != nil {
+		return err
+	}
+	var batches []transport.Batch
+	var touched, over []string
+	at := make(map[fleet.Key]int)
+	for _, c := range due {
+		t, ok := tasks[c.TaskID]
+		if !ok || !holds(t, c) {
+			over = append(over, c.ID)
+			continue
+		}
+		touched = append(touched, c.ID)
+		to, there := m.fleet.Reach(c.Key)
+		if t.LifecycleStatus != task.Assigning || !there {
+			continue
+		}
+		i, ok := at[c.Key]
+		if !ok {
+			i = len(batches)
+			at[c.Key] = i
+			batches = append(batches, transport.Batch{To: to})
+		}
+		batches[i].Tasks = append(batches[i].Tasks, *t)
+	}
+	m.fleet.Drop(over)
+	if len(over) > 0 {
+		m.room()
+	}
+	m.fleet.Sent(touched, m.clock.Boot())
+	if len(batches) == 0 || !m.lease.Valid() {
+		return nil
+	}
+	for i, r := range m.transport.Assign(ctx, m.lease.Term(), batches) {
+		if r.Err != nil {
+			return fmt.Errorf("send %d claims again to node %s: %w", len(batches[i].Tasks), batches[i].To.Node, r.Err)
+		}
+		ids := make([]string, len(batches[i].Tasks))
+		for j := range ids {
+			ids[j] = batches[i].Tasks[j].ClaimID
+		}
+		m.fleet.Again(ids)
+		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(batches[i].Tasks))
+	}
+	return nil
+}
