@@ -73,7 +73,14 @@ func (s *session) rest(c *claim) (goOn <-chan struct{}, pause bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	goOn, pause = s.claims.rest(c)
-	if r := s.runs[c]; pause && r != nil && r.timeout != nil && r.timeout.Stop() {
+	r := s.runs[c]
+	if !pause || r == nil {
+		return goOn, pause
+	}
+	if s.claims.draining { // the drain would wait for it
+		r.cancel(ErrDraining)
+	}
+	if r.timeout != nil && r.timeout.Stop() {
 		r.left = max(r.timeoutAt-s.clock.Boot(), 1)
 	}
 	return goOn, pause

@@ -277,6 +277,24 @@ func TestDrainedFromOutside(t *testing.T) {
 	})
 }
 
+func TestWhatPausesWhileItsNodeDrainsIsGivenBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil)
+		made := make(chan int, 100)
+		node.Handle(n, "c", steps(made))
+		stop := w.start(n)
+		tk := w.assign("n", "c", 1)[0]
+		<-made
+		w.ok(w.Drain(w.ctx, "n", true))
+		<-made // it goes on
+		w.ok(w.Command(w.ctx, "n", events.CommandPause, tk))
+		if r := w.final(tk); r.Kind != task.ReportReleased {
+			w.t.Errorf("%+v", r)
+		}
+		w.ok(stop())
+	})
+}
+
 func TestAPauseStopsTheTimeoutAndNotTheDeadline(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n", nil)

@@ -6,8 +6,9 @@
 //	go run ./test/sim -from 4711 -seeds 1 -show  # one seed, with its timeline
 //	go run ./test/sim -without term -seeds 1000  # with a guard taken out: the checker should find it
 //
-// What each file holds: world.go the scheduler, link.go the network, store.go, bus.go and registry.go the services, controller.go and
-// node.go the processes, people.go who submits and cancels, fate.go the faults, check.go the checker.
+// What each file holds: world.go the scheduler, link.go the network; store.go, bus.go, registry.go and lockfile.go the services; controller.go,
+// leadership.go, loops.go and transport.go the controllers; node.go and handler.go the nodes; people.go who submits and asks for things; fate.go
+// and faults.go what goes wrong; check.go the checker, and wishes.go, drains.go, times.go, crashes.go and removals.go more of its rules.
 package main
 
 import (
