@@ -188,7 +188,7 @@ func TestC88_NoWayToANodeLosesACancel(t *testing.T) {
 		s.bus.Fail(func(_ context.Context, topic string, _ int, records []kafka.Record) (bool, error) {
 			c, err := events.DecodeControl(records[0].Value)
 			if topic != events.TopicControl || err != nil || len(c.Commands) == 0 {
-				return true, nil //nolint:nilerr // not what this is about
+				return true, nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -373,7 +373,7 @@ func TestAnUndoneCancelIsNotCarriedOut(t *testing.T) {
 		if !s.wish("steps", task.Resume) {
 			t.Fatal("it cannot be undone")
 		}
-		stop = s.controller()
+		s.controller()
 		pass(time.Minute)
 		if got := s.get("steps"); got.LifecycleStatus != task.Running || s.runs["steps"] != 1 || got.Desired != "" {
 			t.Errorf("%d runs: %+v", s.runs["steps"], got)
@@ -422,7 +422,7 @@ func TestNewAttachmentsReachTheHandler(t *testing.T) {
 		// Also from one leader to the next, and told of by another controller.
 		attach(`3`)
 		stop()
-		stop = s.controller()
+		s.controller()
 		s.within(3*time.Second, "the next leader tells it", func() bool { return len(got) > 0 })
 		<-got
 		attach(`4`)
@@ -465,7 +465,7 @@ func TestADrainedNodeFinishesWhatItRunsAndGetsNothing(t *testing.T) {
 			t.Errorf("what ran was ended: %v", s.counts())
 		}
 		stop()
-		stop = s.controller() // another leader obeys, too
+		s.controller() // another leader obeys, too
 		pass(5 * time.Second)
 		s.submit("work", 20, "even-more")
 		s.within(3*time.Second, "even more are finished", s.all(task.Finished, 45))

@@ -59,7 +59,7 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 				s.within(5*time.Second, "others run beside it", s.all(task.Running, 4))
 				if change {
 					stop()
-					stop = s.controller()
+					s.controller()
 					pass(5 * time.Second)
 				}
 				s.bus.Fail(func(_ context.Context, topic string, _ int, records []kafka.Record) (bool, error) {

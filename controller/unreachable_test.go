@@ -31,7 +31,7 @@ func TestANodeThatCannotBeReachedDoesNotKeepTasksFromOthers(t *testing.T) {
 			p, err := s.store.List(t.Context(), store.Filter{Limit: 10, Executor: good, Status: []task.Status{task.Running}})
 			return err == nil && len(p.Tasks) == 4
 		})
-		n2 = s.node(bad)
+		s.node(bad)
 		s.joined(2)
 		s.bus.Fail(func(_ context.Context, topic string, partition int, _ []kafka.Record) (bool, error) {
 			if topic == events.TopicAssign && partition == events.Partition(bad, partitions) {
