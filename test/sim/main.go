@@ -8,7 +8,7 @@
 //
 // What each file holds: world.go the scheduler, link.go the network; store.go, bus.go, registry.go and lockfile.go the services; controller.go,
 // leadership.go, loops.go and transport.go the controllers; node.go and handler.go the nodes; people.go who submits and asks for things; fate.go
-// and faults.go what goes wrong; check.go the checker, and wishes.go, drains.go, times.go, crashes.go and removals.go more of its rules.
+// and faults.go what goes wrong; check.go the checker, and runs.go, wishes.go, drains.go, times.go, crashes.go and removals.go more of its rules.
 package main
 
 import (
