@@ -11,8 +11,11 @@ import (
 // Cluster is the leader's index of the nodes that take work. It is told what changes (Set, Remove) and is not built anew for each round.
 // It is not safe for concurrent use.
 //
-// What is placed counts at once in the node's load, until the next Set of the node says what its load is. So whoever calls Set counts in
-// Load what was placed there and not taken back.
+// A round is: Begin; Set and Remove for what has changed; Place for each task, most urgent first; Unplace for each claim that was lost or could
+// not be sent. What is placed counts at once in the node's load, until the next Set of the node says what its load is: so whoever calls Set
+// counts in Load (and LoadByClass) what was placed there and not taken back.
+//
+// Decisions do not allocate; a Request does, unless the same one is filled in again for the next task.
 type Cluster struct {
 	nodes []node
 	ids   map[string]int32
