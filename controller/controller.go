@@ -104,7 +104,7 @@ const apiGrace = 5 * time.Second
 // Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	handler := api.New(api.Deps{
-		Tasks: c.deps.Store, StoreName: c.storeName(), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake, Updated: c.updated, Ready: c.notReady, SetAside: c.setAside,
+		Tasks: c.deps.Store, StoreName: StoreName(c.cfg.Store), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake, Updated: c.updated, Ready: c.notReady, SetAside: c.setAside,
 		Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes, Token: string(c.cfg.APIToken), Version: c.deps.Version,
 		Log: c.deps.Log, Metrics: c.metrics,
 	})

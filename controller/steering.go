@@ -115,12 +115,12 @@ func (s *steering) SetDraining(ctx context.Context, node string, draining bool) 
 	return nil
 }
 
-// storeName is what people call the store.
-func (c *Controller) storeName() string {
-	if c.cfg.Store == config.StoreMongo || c.cfg.Store == "" {
+// StoreName is what people call a store, in answers that say that it is missing.
+func StoreName(s config.StoreKind) string {
+	if s == config.StoreMongo || s == "" {
 		return "mongodb"
 	}
-	return string(c.cfg.Store)
+	return string(s)
 }
 
 // readyTimeout bounds each question of a readiness check.
@@ -137,7 +137,7 @@ func (c *Controller) notReady(ctx context.Context) []client.NotReady {
 		name string
 		ask  func(context.Context) error
 	}{
-		{c.storeName(), c.deps.Store.Ping},
+		{StoreName(c.cfg.Store), c.deps.Store.Ping},
 		{"redis", c.deps.Registry.Ping},
 		{"kafka", c.deps.Bus.Ping},
 		{"topics", func(context.Context) error { return topics }},

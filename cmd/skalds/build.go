@@ -45,7 +45,7 @@ func openStore(ctx context.Context, c *config.Controller, log logger) (store.Sto
 			return nil, err
 		}
 		if !said {
-			log.Warn("waiting for MongoDB (MONGO_HOST); the API begins when it answers", "error", err)
+			log.Warn("waiting for MongoDB (MONGO_HOST); until it answers, the API says so and takes nothing", "error", err)
 		}
 		timer := time.NewTimer(storePause)
 		select {

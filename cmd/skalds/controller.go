@@ -34,18 +34,19 @@ func runController(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	log := newLogger(cmd.ErrOrStderr(), cfg.Level.Slog())
-	deps, closeDeps, err := controllerDeps(cmd.Context(), &cfg, log)
+	listener, err := listen(cmd, cfg.ListenAddr())
 	if err != nil {
+		return err
+	}
+	deps, closeDeps, err := controllerDepsWhileServing(cmd.Context(), listener, &cfg, log)
+	if err != nil {
+		_ = listener.Close() // nobody has used it
 		if cmd.Context().Err() != nil {
 			return nil // it was told to stop before it began
 		}
 		return err
 	}
 	defer closeDeps()
-	listener, err := listen(cmd, cfg.ListenAddr())
-	if err != nil {
-		return err
-	}
 	log.Info("controller starts", "version", version, "mode", cfg.Mode, "api", "http://"+listener.Addr().String(), "store", cfg.Store)
 	err = controller.New(cfg, deps).Run(cmd.Context(), listener)
 	log.Info("controller stopped")

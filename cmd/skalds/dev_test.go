@@ -237,8 +237,15 @@ func TestStartOrderDoesNotMatter(t *testing.T) {
 
 func TestControllerWaitsForMongoDB(t *testing.T) {
 	t.Parallel()
-	p := start(t, []string{"MONGO_HOST=mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50", "SYSTEM_CONTROLLER_PORT=0"}, "controller")
+	port := freePort(t)
+	p := start(t, []string{"MONGO_HOST=mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50", "SYSTEM_CONTROLLER_PORT=" + port}, "controller")
 	p.err.await(t, "waiting for MongoDB")
+	for _, command := range [][]string{{"health"}, {"task", "list"}, {"nodes", "list"}} {
+		a := want(t, exitNo, append(command, "--server", "http://127.0.0.1:"+port)...)
+		if !strings.Contains(a.err, "mongodb") {
+			t.Errorf("%v says %q", command, a.err)
+		}
+	}
 	p.signal(t, syscall.SIGTERM)
 	if s := p.wait(t); s.ExitStatus() != 0 {
 		t.Errorf("it ended with %v:\n%s", s, p.err)

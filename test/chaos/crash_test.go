@@ -98,6 +98,8 @@ func (w *world) crash(at crash.Point, probe string) time.Duration {
 	w.T.Logf("the leader died %s: new tasks had ended %s later", at, took.Round(time.Millisecond))
 	if lost != nil {
 		lost.start()
+		w.online(lost)
+		w.seen()
 	}
 	return took
 }

@@ -26,7 +26,8 @@ func (f *fault) String() string {
 	text := fmt.Sprintf("%s..%s %s %s", f.from.Round(time.Millisecond), f.until.Round(time.Millisecond), f.what, f.target)
 	if f.what == delay {
 		text += " by " + f.delay.Round(time.Millisecond).String()
-	} else if f.what == recreate {
+	}
+	if f.what == recreate {
 		text += fmt.Sprintf(" topic %s, at once %v", f.topic, f.again)
 	}
 	return text

@@ -125,13 +125,19 @@ func (w *world) whole() {
 		w.online(n)
 	}
 	online := time.Since(began)
+	w.seen()
+	w.T.Logf("all processes run after %s, controllers are ready after %s, nodes registered after %s, all work after %s",
+		up.Round(time.Millisecond), ready.Round(time.Millisecond), online.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+}
+
+// seen waits until the leader sees all nodes.
+func (w *world) seen() {
+	w.T.Helper()
 	leader := w.leader()
 	w.Eventually(recoverLimit, "the leader sees all nodes", func(ctx context.Context) (bool, string) {
 		d, err := leader.api.Dispatcher(ctx)
 		return err == nil && d.Nodes == nodes, fmt.Sprint(d.Nodes, " nodes ", err)
 	})
-	w.T.Logf("all processes run after %s, controllers are ready after %s, nodes registered after %s, all work after %s",
-		up.Round(time.Millisecond), ready.Round(time.Millisecond), online.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 }
 
 // online waits until the present process of a node is registered.
