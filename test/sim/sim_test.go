@@ -105,7 +105,7 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it"},
 		"give-back": {[]string{"lossy", "cut"}, "and has been running at"},
 		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be "},
-		"repeat":    {[]string{"orders"}, "has not ended"},
+		"repeat":    {[]string{"orders"}, " is to be "},
 		"proof":     {[]string{"twin"}, " has not crashed"},
 		"alone":     {[]string{"crash-node"}, "is to run alone"},
 		"replicas":  {[]string{"failover"}, "and has been running at"},
