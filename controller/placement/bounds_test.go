@@ -160,6 +160,9 @@ func TestOnlyTheLatestPlacementsCanBeTakenBack(t *testing.T) {
 	if slots, _ := c.Room(); slots != MaxCapacity-remembered {
 		t.Errorf("%d slots free, want %d", slots, MaxCapacity-remembered)
 	}
+	if again := c.Place(&q); again.ticket%remembered != second.ticket%remembered || !c.Unplace(again) {
+		t.Error("one that is remembered where another was taken back cannot be taken back")
+	}
 }
 
 func TestFeasibleChangesNothing(t *testing.T) {

@@ -388,15 +388,19 @@ func TestSpreadSeesThatANodeHasMoved(t *testing.T) {
 	}
 	c := placement.NewCluster(1)
 	c.Set(node("n0", "a", 10))
-	c.Set(node("n1", "a", 10))
-	c.Set(node("n2", "b", 15))
+	c.Set(node("n1", "a", 40))
+	c.Set(node("n2", "b", 20))
 	q := placement.Request{Class: "a", Strategy: placement.Spread}
 	if d := c.Place(&q); d.Node != "n2" {
 		t.Errorf("it went to %s, want zone b", d.Node)
 	}
-	c.Set(node("n1", "b", 10)) // a has 10 now, and b 26
+	c.Set(node("n1", "c", 40)) // a has 10 now, b 21 and c 40
 	if d := c.Place(&q); d.Node != "n0" {
 		t.Errorf("it went to %s, want zone a", d.Node)
+	}
+	c.Set(node("n0", "c", 1)) // b has 21, c 41
+	if d := c.Place(&q); d.Node != "n2" {
+		t.Errorf("it went to %s, want zone b", d.Node)
 	}
 }
 
@@ -415,5 +419,47 @@ func TestLeastLoadSeesNewReadings(t *testing.T) {
 	c.Set(list[1])
 	if d := c.Place(&q); d.Node != "n01" {
 		t.Errorf("it went to %s, want the node whose machine is calm by now", d.Node)
+	}
+}
+
+func TestAnExplanationNamesThreeNodes(t *testing.T) {
+	t.Parallel()
+	list := some(10, 10)
+	for i := range list {
+		list[i].Load = 9 - i
+	}
+	c := placement.NewCluster(1)
+	for _, n := range list {
+		c.Set(n)
+	}
+	want := []placement.Score{{Node: "n09", Score: "0 of 10 slots in use"}, {Node: "n08", Score: "1 of 10 slots in use"}, {Node: "n07", Score: "2 of 10 slots in use"}}
+	if e := c.Explain(&placement.Request{Class: "a"}); !slices.Equal(e.Best, want) {
+		t.Errorf("got %v, want %v", e.Best, want)
+	}
+}
+
+func TestWhatIsSaidOfThrottledNodesIsNotOutOfDate(t *testing.T) {
+	t.Parallel()
+	list := some(2, 4)
+	list[1].Load = 4
+	c := placement.NewCluster(1)
+	c.Set(list[1])
+	q := placement.Request{Class: "a"}
+	for _, step := range []struct {
+		throttled bool
+		load      int
+		want      placement.Reason
+	}{
+		{true, 0, placement.NodesThrottled},
+		{true, 4, placement.NodesFull},
+		{true, 3, placement.NodesThrottled},
+		{false, 4, placement.NodesFull},
+		{false, 3, ""},
+	} {
+		list[0].Throttled, list[0].Load = step.throttled, step.load
+		c.Set(list[0])
+		if reason, _ := c.Feasible(&q); reason != step.want {
+			t.Errorf("throttled %v and with load %d: %q, want %q", step.throttled, step.load, reason, step.want)
+		}
 	}
 }
