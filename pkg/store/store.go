@@ -30,6 +30,7 @@ var ErrUnavailable = errors.New("store unavailable")
 // Store is everything.
 type Store interface {
 	Tasks
+	Queues
 	Leases
 	Positions
 	Settings

@@ -165,12 +165,35 @@ func (s *seamStore) Create(ctx context.Context, tasks []task.Task) (out []store.
 // Pending implements [store.Tasks].
 func (s *seamStore) Pending(ctx context.Context, after store.Place, limit int) (page store.PendingPage, err error) {
 	err = s.ask(ctx, "pending", func(bool) error { page, err = s.mem.Pending(background, after, limit); return err })
+	return s.alone(page), err
+}
+
+// Queues implements [store.Queues].
+func (s *seamStore) Queues(ctx context.Context, after string, limit int) (page store.QueuePage, err error) {
+	err = s.ask(ctx, "queues", func(bool) error { page, err = s.mem.Queues(background, after, limit); return err })
+	return page, err
+}
+
+// Waiting implements [store.Queues].
+func (s *seamStore) Waiting(ctx context.Context, queue string, after store.Place, limit int) (page store.PendingPage, err error) {
+	err = s.ask(ctx, "waiting", func(bool) error { page, err = s.mem.Waiting(background, queue, after, limit); return err })
+	return s.alone(page), err
+}
+
+// Depths implements [store.Queues].
+func (s *seamStore) Depths(ctx context.Context, after string, limit int) (depths map[string]int64, err error) {
+	err = s.ask(ctx, "depths", func(bool) error { depths, err = s.mem.Depths(background, after, limit); return err })
+	return depths, err
+}
+
+// alone takes away what says that a task is to run alone, without its guard.
+func (s *seamStore) alone(page store.PendingPage) store.PendingPage {
 	for i := range page.Tasks {
 		if s.guards.noAlone {
 			page.Tasks[i].Crashes = 0
 		}
 	}
-	return page, err
+	return page
 }
 
 // Get implements [store.Tasks].

@@ -39,10 +39,7 @@ type Store struct {
 	draining   map[string]bool
 }
 
-var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Queues = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // New makes an empty store that keeps the last Keep ended tasks.
 func New() *Store { return newStore(Keep) }

@@ -61,7 +61,11 @@ func all(t *testing.T, s *Store, limit int) (tasks []task.Task, bad []store.BadD
 // allQueued reads all that waits by its queues, in the order of Pending, once every document has one.
 func allQueued(t *testing.T, s *Store, limit int) (tasks []task.Task, bad []store.BadDocument) {
 	t.Helper()
-	for fillable := int64(1); fillable > 0; {
+	fillable := int64(1)
+	for calls := 0; fillable > 0; calls++ {
+		if calls == 100 {
+			t.Fatalf("%d documents are never filled", fillable)
+		}
 		queues, err := s.Queues(t.Context(), "", 1)
 		if err != nil {
 			t.Fatal(err)

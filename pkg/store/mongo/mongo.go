@@ -28,10 +28,7 @@ type Store struct {
 	closeErr error
 }
 
-var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Queues = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Open connects to the server that the URI names, and makes the indexes that are missing. An index on a large collection may take
 // minutes the first time: indexTimeout bounds it, and ctx. The error is store.ErrUnavailable if the server does not answer within

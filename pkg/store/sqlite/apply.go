@@ -52,6 +52,7 @@ type held struct {
 	now     *kept
 	applied int          // changes
 	last    *task.Change // of those
+	listed  bool         // to be written
 }
 
 // Apply implements store.Tasks.
@@ -107,17 +108,24 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	for i := range changes {
-		if h := tasks[changes[i].ID]; h != nil && changes[i].Apply(&h.now.is) {
-			h.applied++
-			h.last = &changes[i]
-		}
-	}
+	holders := newHolders(t.conn)
 	for i := range changes {
 		h := tasks[changes[i].ID]
-		if h == nil || h.applied == 0 {
+		if h == nil || !changes[i].Matches(&h.now.is) {
 			continue
 		}
+		if taken, err := holders.taken(&changes[i]); err != nil {
+			return 0, nil, err
+		} else if taken {
+			continue
+		}
+		holders.lose(&h.now.is)
+		changes[i].Apply(&h.now.is)
+		holders.hold(&h.now.is)
+		h.applied++
+		h.last = &changes[i]
+	}
+	for _, h := range inWritingOrder(changes, tasks) {
 		var err error
 		if !t.postpone(h) {
 			err = t.update(h)
@@ -130,10 +138,30 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 		default:
 			return 0, nil, fmt.Errorf("task %q: %w", h.now.is.ID, err)
 		}
-		h.applied = 0 // it is done, whatever other changes there are of it
 	}
 	return applied, refused, nil
 }
+
+// inWritingOrder gives the tasks that have changed: first those that have let go of a permit, which another may take up.
+func inWritingOrder(changes []task.Change, tasks map[string]*held) []*held {
+	var first, rest []*held
+	for i := range changes {
+		h := tasks[changes[i].ID]
+		switch {
+		case h == nil || h.applied == 0 || h.listed:
+			continue
+		case gaveUp(h.before.is.KeyPermit, h.now.is.KeyPermit), gaveUp(h.before.is.PoolPermit, h.now.is.PoolPermit):
+			first = append(first, h)
+		default:
+			rest = append(rest, h)
+		}
+		h.listed = true
+	}
+	return append(first, rest...)
+}
+
+// gaveUp says whether a permit has been given up.
+func gaveUp(before, now string) bool { return before != "" && before != now }
 
 // hold gives the tasks that changes are about, as the transaction sees them.
 func (t *tx) hold(changes []task.Change) (map[string]*held, error) {
@@ -210,6 +238,8 @@ var setters = []setter{
 	setInt("assigned", func(t *task.Task) int64 { return t.AssignedDateTime }),
 	setInt("started", func(t *task.Task) int64 { return t.StartDateTime }),
 	setInt("finished", func(t *task.Task) int64 { return t.FinishDateTime }),
+	setText("key_permit", func(t *task.Task) string { return t.KeyPermit }),
+	setText("pool_permit", func(t *task.Task) string { return t.PoolPermit }),
 	setInt("version", func(t *task.Task) int64 { return t.AttachmentsVersion }),
 	{"result", func(now, before *task.Task) (driver.Value, bool) {
 		return blob(now.Result), !same(now.Result, before.Result)

@@ -133,10 +133,15 @@ func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
 			return store.CreateOutcome{Status: look.status, Existing: found}, nil
 		}
 	}
+	if r.row.is.KeyPermit != "" || r.row.is.PoolPermit != "" {
+		return store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", r.id, errPermit)}, nil
+	}
 	return store.CreateOutcome{}, fmt.Errorf("task %q: %w", r.id, errNoObstacle)
 }
 
 // newValues is how many values insertNew takes.
 var newValues = strings.Count(insertNew, "?")
+
+var errPermit = errors.New("another task holds its permit: create it without")
 
 var errNoObstacle = errors.New("it was not stored, and nothing is in its way")

@@ -38,11 +38,19 @@ type waiter struct {
 	bad  error      // why it could not be
 }
 
-// Pending implements store.Tasks. The order is read in the file, and of the tasks only those that are not kept.
+// Pending implements store.Tasks.
 func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (store.PendingPage, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return store.PendingPage{}, fmt.Errorf("sqlite: pending: %w", err)
 	}
+	return s.line(ctx, after, limit, order)
+}
+
+// line reads what waits, in the order in which it is given who does. The order is read in the file, and of the tasks only those that are not
+// kept.
+func (s *Store) line(
+	ctx context.Context, after store.Place, limit int, order func(c *conn, after store.Place, limit int) ([]waiter, error),
+) (store.PendingPage, error) {
 	const op = "read what waits"
 	taken := s.recent.taken() // which the file, or what will be read of it, may not say yet
 	most := limit + len(taken)
@@ -91,11 +99,7 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 // order reads who waits behind a place.
 func order(c *conn, after store.Place, limit int) (line []waiter, err error) {
 	line = make([]waiter, 0, limit)
-	take := func(row []driver.Value) error {
-		c := cells(row)
-		line = append(line, waiter{n: c.int(), at: store.Place{Set: true, Priority: int(^c.int()), CreateDateTime: c.int(), ID: c.text()}})
-		return nil
-	}
+	take := collectWaiters(&line)
 	if after.Set {
 		err = c.query(pendingBehind, take, int64(^after.Priority), after.CreateDateTime, after.ID, int64(limit))
 	} else {
@@ -104,15 +108,32 @@ func order(c *conn, after store.Place, limit int) (line []waiter, err error) {
 	return line, err
 }
 
-// waiting gives the first of all that do wait, as far as is known, and says how many were looked at for it. Those that were taken before
-// all was read wait only if it is known that they do again.
+// collectWaiters takes rows of number, rank, creation and id.
+func collectWaiters(to *[]waiter) func(row []driver.Value) error {
+	return func(row []driver.Value) error {
+		c := cells(row)
+		*to = append(*to, waiter{n: c.int(), at: store.Place{Set: true, Priority: int(^c.int()), CreateDateTime: c.int(), ID: c.text()}})
+		return nil
+	}
+}
+
+// waits says whether one does wait, as far as is known. Those that were taken before the row was read wait only if it is known that they do
+// again.
+func (w *waiter) waits(taken map[string]struct{}) bool {
+	if w.kept == nil {
+		_, was := taken[w.at.ID]
+		return !was
+	}
+	return w.kept.is.LifecycleStatus == task.Created && w.kept.is.NotBefore == 0
+}
+
+// waiting gives the first of all that do wait, and says how many were looked at for it.
 func waiting(all []waiter, taken map[string]struct{}, limit int) (line []waiter, seen int) {
 	line = make([]waiter, 0, limit)
 	for seen < len(all) && len(line) < limit {
 		w := &all[seen]
 		seen++
-		_, was := taken[w.at.ID]
-		if w.kept == nil && !was || w.kept != nil && w.kept.is.LifecycleStatus == task.Created && w.kept.is.NotBefore == 0 {
+		if w.waits(taken) {
 			line = append(line, *w)
 		}
 	}

@@ -133,7 +133,7 @@ func (t *tx) keep(k *kept) {
 
 // weight is about what a task takes in memory.
 func weight(t *task.Task) int {
-	n := rowBytes + len(t.ID) + len(t.ClassName) + len(t.Source) + len(t.Name) + len(t.Description) + len(t.Error) + len(t.Attachments)
+	n := rowBytes + len(t.Selector) + len(t.ID) + len(t.ClassName) + len(t.Source) + len(t.Name) + len(t.Description) + len(t.Error) + len(t.Attachments)
 	for i := range t.Attempts {
 		n += runBytes + len(t.Attempts[i].Error)
 	}

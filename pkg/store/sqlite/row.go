@@ -19,21 +19,27 @@ const large = int64(1)
 
 // spec is what is given with a task, never changes, and is seldom there.
 type spec struct {
-	Source         string            `json:"source,omitempty"`
-	Name           string            `json:"name,omitempty"`
-	Description    string            `json:"description,omitempty"`
-	Dependencies   []string          `json:"dependencies,omitempty"`
-	MaxAttempts    *int              `json:"maxAttempts,omitempty"`
-	MaxCrashes     *int              `json:"maxCrashes,omitempty"`
-	Backoff        *task.Backoff     `json:"backoff,omitempty"`
-	TimeoutMs      int64             `json:"timeoutMs,omitempty"`
-	Labels         map[string]string `json:"labels,omitempty"`
-	Strategy       string            `json:"strategy,omitempty"`
-	ConcurrencyKey string            `json:"concurrencyKey,omitempty"`
-	Shard          string            `json:"shard,omitempty"`
-	ScheduleID     string            `json:"scheduleId,omitempty"`
-	Namespace      string            `json:"namespace,omitempty"`
-	Traceparent    string            `json:"traceparent,omitempty"`
+	Source           string            `json:"source,omitempty"`
+	Name             string            `json:"name,omitempty"`
+	Description      string            `json:"description,omitempty"`
+	Dependencies     []string          `json:"dependencies,omitempty"`
+	MaxAttempts      *int              `json:"maxAttempts,omitempty"`
+	MaxCrashes       *int              `json:"maxCrashes,omitempty"`
+	Backoff          *task.Backoff     `json:"backoff,omitempty"`
+	TimeoutMs        int64             `json:"timeoutMs,omitempty"`
+	Labels           map[string]string `json:"labels,omitempty"`
+	Selector         string            `json:"selector,omitempty"`
+	Strategy         string            `json:"strategy,omitempty"`
+	StickyKey        string            `json:"stickyKey,omitempty"`
+	AntiAffinityKey  string            `json:"antiAffinityKey,omitempty"`
+	Slots            int               `json:"slots,omitempty"`
+	ConcurrencyKey   string            `json:"concurrencyKey,omitempty"`
+	ConcurrencyLimit int               `json:"concurrencyLimit,omitempty"`
+	Pool             string            `json:"pool,omitempty"`
+	Shard            string            `json:"shard,omitempty"`
+	ScheduleID       string            `json:"scheduleId,omitempty"`
+	Namespace        string            `json:"namespace,omitempty"`
+	Traceparent      string            `json:"traceparent,omitempty"`
 }
 
 // run is what changes with a task's runs and is seldom there.
@@ -47,15 +53,17 @@ type run struct {
 func specOf(t *task.Task) spec {
 	return spec{
 		Source: t.Source, Name: t.Name, Description: t.Description, Dependencies: t.Dependencies, MaxAttempts: t.MaxAttempts, MaxCrashes: t.MaxCrashes,
-		Backoff: t.Backoff, TimeoutMs: t.TimeoutMs, Labels: t.Labels, Strategy: t.Strategy, ConcurrencyKey: t.ConcurrencyKey, Shard: t.Shard,
-		ScheduleID: t.ScheduleID, Namespace: t.Namespace, Traceparent: t.Traceparent,
+		Backoff: t.Backoff, TimeoutMs: t.TimeoutMs, Labels: t.Labels, Selector: t.Selector, Strategy: t.Strategy, StickyKey: t.StickyKey,
+		AntiAffinityKey: t.AntiAffinityKey, Slots: t.Slots, ConcurrencyKey: t.ConcurrencyKey, ConcurrencyLimit: t.ConcurrencyLimit, Pool: t.Pool,
+		Shard: t.Shard, ScheduleID: t.ScheduleID, Namespace: t.Namespace, Traceparent: t.Traceparent,
 	}
 }
 
 func (s *spec) give(t *task.Task) {
 	t.Source, t.Name, t.Description, t.Dependencies, t.MaxAttempts, t.MaxCrashes = s.Source, s.Name, s.Description, s.Dependencies, s.MaxAttempts, s.MaxCrashes
-	t.Backoff, t.TimeoutMs, t.Labels, t.Strategy, t.ConcurrencyKey, t.Shard = s.Backoff, s.TimeoutMs, s.Labels, s.Strategy, s.ConcurrencyKey, s.Shard
-	t.ScheduleID, t.Namespace, t.Traceparent = s.ScheduleID, s.Namespace, s.Traceparent
+	t.Backoff, t.TimeoutMs, t.Labels, t.Selector, t.Strategy, t.StickyKey = s.Backoff, s.TimeoutMs, s.Labels, s.Selector, s.Strategy, s.StickyKey
+	t.AntiAffinityKey, t.Slots, t.ConcurrencyKey, t.ConcurrencyLimit, t.Pool = s.AntiAffinityKey, s.Slots, s.ConcurrencyKey, s.ConcurrencyLimit, s.Pool
+	t.Shard, t.ScheduleID, t.Namespace, t.Traceparent = s.Shard, s.ScheduleID, s.Namespace, s.Traceparent
 }
 
 func runOf(t *task.Task) run {
@@ -149,11 +157,11 @@ func status(n int64) (task.Status, error) {
 	return statuses[n], nil
 }
 
-// The columns of a task but its row number, in the order of values and decode: those that are given with it, those that its runs set, and
+// The columns of a task but its row number and its queue, in the order of values and decode: those that are given with it, those that its runs set, and
 // those that may be large.
 const (
 	givenColumns = "id, status, mode, rank, created, updated, not_before, deadline, persistent, class, key, spec"
-	runColumns   = "executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, run"
+	runColumns   = "executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, key_permit, pool_permit, run"
 
 	// whole selects a task with all that belongs to it; light selects it without attachments and result.
 	whole = light + ", CASE typeof(attachments) WHEN 'integer' THEN " +
@@ -163,8 +171,8 @@ const (
 
 // insertNew stores a task that never ran where nothing is in its way, insertTask any.
 var (
-	insertNew  = insert(givenColumns + ", attachments")
-	insertTask = insert(givenColumns + ", attachments, " + runColumns + ", result")
+	insertNew  = insert(givenColumns + ", queue, attachments")
+	insertTask = insert(givenColumns + ", queue, attachments, " + runColumns + ", result")
 )
 
 func insert(columns string) string {
@@ -182,11 +190,11 @@ func values(t *task.Task) (row []driver.Value, body []byte, err error) {
 	attachments, body := attach(t.Attachments)
 	row = []driver.Value{
 		t.ID, number(t.LifecycleStatus), flag(t.Mode == task.ModeActive), int64(^t.Priority), t.CreateDateTime, t.UpdateDateTime,
-		t.NotBefore, t.DeadlineDateTime, flag(t.IsPersistent), t.ClassName, text(t.IdempotencyKey), packedSpec, attachments,
+		t.NotBefore, t.DeadlineDateTime, flag(t.IsPersistent), t.ClassName, text(t.IdempotencyKey), packedSpec, t.Queue(), attachments,
 	}
 	ran := []driver.Value{
 		text(t.Executor), t.Attempt, text(t.ClaimID), text(t.Desired), text(t.Incarnation), t.AssignedDateTime, t.StartDateTime,
-		t.FinishDateTime, text(t.Error), t.AttachmentsVersion, packedRun, blob(t.Result),
+		t.FinishDateTime, text(t.Error), t.AttachmentsVersion, text(t.KeyPermit), text(t.PoolPermit), packedRun, blob(t.Result),
 	}
 	if slices.ContainsFunc(ran, func(v driver.Value) bool { return v != nil && v != int64(0) }) {
 		row = append(row, ran...)
@@ -241,6 +249,7 @@ func decode(row []driver.Value) (t task.Task, err error) {
 	}
 	t.Executor, t.Attempt, t.ClaimID, t.Desired = c.text(), c.int(), c.text(), task.Desired(c.text())
 	t.Incarnation, t.AssignedDateTime, t.StartDateTime, t.FinishDateTime, t.Error, t.AttachmentsVersion = c.text(), c.int(), c.int(), c.int(), c.text(), c.int()
+	t.KeyPermit, t.PoolPermit = c.text(), c.text()
 	var r run
 	if bad = unpack("run", c.next(), &r); bad != nil {
 		errs = append(errs, bad)

@@ -29,6 +29,7 @@ CREATE TABLE tasks (
 	persistent  INTEGER NOT NULL,
 	class       TEXT    NOT NULL,
 	key         TEXT,
+	queue       TEXT    NOT NULL,
 	spec        TEXT,             -- what never changes and is seldom there, as JSON
 	-- set by its runs
 	executor    TEXT,
@@ -41,6 +42,8 @@ CREATE TABLE tasks (
 	finished    INTEGER NOT NULL DEFAULT 0,
 	error       TEXT,
 	version     INTEGER NOT NULL DEFAULT 0, -- of the attachments
+	key_permit  TEXT,
+	pool_permit TEXT,
 	run         TEXT,             -- what changes and is seldom there, as JSON
 	-- may be large
 	attachments ANY,              -- JSON; or 1: it is large, and in the table bodies
@@ -48,7 +51,10 @@ CREATE TABLE tasks (
 ) STRICT;
 CREATE UNIQUE INDEX tasks_id       ON tasks (id);
 CREATE UNIQUE INDEX tasks_key      ON tasks (key)                              WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX tasks_permit   ON tasks (key_permit)                       WHERE key_permit IS NOT NULL;
+CREATE UNIQUE INDEX tasks_pool     ON tasks (pool_permit)                      WHERE pool_permit IS NOT NULL;
 CREATE INDEX        tasks_waiting  ON tasks (not_before, rank, created, id)    WHERE status = 0 AND mode = 0;
+CREATE INDEX        tasks_queue    ON tasks (not_before, queue, created, id)   WHERE status = 0 AND mode = 0;
 CREATE INDEX        tasks_status   ON tasks (status, created, id, executor);
 CREATE INDEX        tasks_wishes   ON tasks (desired)                          WHERE desired IS NOT NULL;
 CREATE INDEX        tasks_deadline ON tasks (deadline)                         WHERE deadline <> 0 AND status < 4;

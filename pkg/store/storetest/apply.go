@@ -36,14 +36,20 @@ var applyCases = map[string]func(*testing.T, store.Store){
 	},
 	// Every field that a change can set, alone and together, does what Change.Apply says.
 	"apply/means what the task package says": func(t *testing.T, s store.Store) {
+		var waits []task.Task
 		for i, c := range changeSamples() {
 			for _, from := range task.All() {
 				id := fmt.Sprintf("%s-%d", from, i)
+				if c.Assign != nil {
+					c.Assign = new(*c.Assign)
+					c.Assign.KeyPermit, c.Assign.PoolPermit = "key "+id, "new pool "+id // one that it has, and one that it has not
+				}
 				tk := with(fresh(id, 0), func(t *task.Task) {
 					t.LifecycleStatus, t.Attempt, t.ClaimID = from, 2, "c2"
 					t.Executor, t.Incarnation, t.StartDateTime, t.FinishDateTime, t.AssignedDateTime = "n1", "i1", 1, 2, 3
 					t.Result, t.Error, t.Progress = json.RawMessage(`{"old":true}`), "old", &task.Progress{Percent: 5, Message: "old"}
 					t.Failures, t.Crashes, t.Desired = 4, 5, task.DesiredCancelled
+					t.NotBefore, t.KeyPermit, t.PoolPermit = base+5, "key "+id, "pool "+id
 					if from == task.Paused || from == task.Assigning {
 						t.Desired = ""
 					}
@@ -56,8 +62,13 @@ var applyCases = map[string]func(*testing.T, store.Store){
 				}
 				apply(t, s, n, c)
 				same(t, get(t, s, id), want)
+				if want.LifecycleStatus == task.Created && want.NotBefore == 0 {
+					waits = append(waits, want)
+				}
 			}
 		}
+		slices.SortFunc(waits, urgency)
+		equal(t, "waiting then", ids(lines(t, s, 10)[waits[0].Queue()]), ids(waits))
 	},
 	"apply/a first claim of a task without attempt and claim id": func(t *testing.T, s store.Store) {
 		create(t, s, many(1)...)
@@ -177,6 +188,8 @@ func changeSamples() []task.Change {
 		{From: all, To: task.Running, Wish: new(task.DesiredPaused), NoDesired: true},
 		{From: all, To: task.Paused, Unassign: true},
 		{From: all, To: task.Paused, Unassign: true, Assign: assign},
+		{From: all, To: task.Created, NotBefore: base + 9, Unassign: true},
+		{From: all, To: task.Created, NotBefore: base + 9, Reset: true},
 	}
 	for i := range samples {
 		samples[i].Attempt, samples[i].ClaimID, samples[i].UpdatedAt = 2, "c2", base+int64(i)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -14,13 +15,19 @@ var createCases = map[string]func(*testing.T, store.Store){
 			ID: "t1", ClassName: "resize", Source: "shop", Name: "n", Description: "d\x00é", Executor: "n1", Dependencies: []string{"t0", ""},
 			Mode: task.ModePassive, IsPersistent: true, CreateDateTime: base, UpdateDateTime: base + 5, DeadlineDateTime: base + 9,
 			LifecycleStatus: task.Running, Priority: 7, Attachments: json.RawMessage(`{"b":3600.0,"a":[1,-2147483649,true,null,"x"],"":{}}`),
-			Attempt: 2, ClaimID: "c2", Incarnation: "i1", Failures: 1, Crashes: 1, MaxAttempts: new(0),
+			Attempt: 2, ClaimID: "c2", Incarnation: "i1", Failures: 1, Crashes: 1, MaxAttempts: new(0), MaxCrashes: new(2),
 			Backoff: &task.Backoff{BaseMs: 100, Factor: 1.5, MaxMs: 1000}, TimeoutMs: 60000, NotBefore: base,
-			Labels: map[string]string{"gpu": "true", "a.b": "$c"}, Strategy: "RANDOM", ConcurrencyKey: "k", IdempotencyKey: "i",
+			Labels: map[string]string{"gpu": "true", "a.b": "$c"}, Selector: " zone in (a, b)", Strategy: "RANDOM", StickyKey: "s", AntiAffinityKey: "a",
+			Slots: 3, ConcurrencyKey: "k", ConcurrencyLimit: 2, Pool: "p", KeyPermit: "k#1", PoolPermit: "p#0", IdempotencyKey: "i",
 			AssignedDateTime: base + 1, StartDateTime: base + 2, FinishDateTime: base + 3, Result: json.RawMessage(`[18446744073709551616]`),
 			Error: "boom", Progress: &task.Progress{Percent: 12.5, Message: "m"},
 			Attempts: []task.Run{{Attempt: 1, Executor: "n0", StartDateTime: base, FinishDateTime: base + 1, Outcome: "lost", Error: "e"}, {}},
 			Desired:  task.DesiredCancelled, AttachmentsVersion: 3, Shard: "1/4", ScheduleID: "s", Namespace: "ns", Traceparent: "00-aa",
+		}
+		for f, v := range reflect.ValueOf(want).Fields() {
+			if v.IsZero() {
+				t.Errorf("the test does not set %s", f.Name)
+			}
 		}
 		create(t, s, want)
 		same(t, get(t, s, "t1"), want)

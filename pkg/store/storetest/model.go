@@ -185,10 +185,8 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		m.claim++
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
 		c := task.Claim(tk, node, "i-"+node, fmt.Sprintf("c%d", m.claim), m.now)
-		if _, ok := m.s.(store.Queues); ok {
-			c.Assign.KeyPermit = rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "key permit")
-			c.Assign.PoolPermit = rapid.SampledFrom([]string{"", "", "a"}).Draw(r, "pool permit")
-		}
+		c.Assign.KeyPermit = rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "key permit")
+		c.Assign.PoolPermit = rapid.SampledFrom([]string{"", "", "a"}).Draw(r, "pool permit")
 		return one(c, true)
 	case "lose":
 		return one(task.Lose(tk, task.LossSilent, task.DefaultPolicy(), m.now))
@@ -295,9 +293,7 @@ func (m *model) compare(r *rapid.T) {
 		return t.LifecycleStatus == task.Created && t.Mode == task.ModePassive && t.NotBefore == 0
 	})
 	sameList(r, "pending", drain(r, m.s, limit), waits)
-	if _, ok := m.s.(store.Queues); ok {
-		m.compareQueues(r, waits, limit)
-	}
+	m.compareQueues(r, waits, limit)
 
 	f := store.Filter{Limit: limit, ClassName: rapid.SampledFrom([]string{"", "", "x"}).Draw(r, "class"),
 		Executor: rapid.SampledFrom([]string{"", "", "n1"}).Draw(r, "executor"), IDPrefix: rapid.SampledFrom([]string{"", "", "a"}).Draw(r, "prefix")}

@@ -163,7 +163,7 @@ var permitCases = map[string]func(*testing.T, store.Store){
 		for k := range claimers {
 			wg.Go(func() {
 				for round := range rounds {
-					page, err := queuesOf(s).Waiting(t.Context(), "0||resize", store.Place{}, 10)
+					page, err := s.Waiting(t.Context(), "0||resize", store.Place{}, 10)
 					if err != nil {
 						t.Errorf("claimer %d: %v", k, err)
 						return

@@ -72,11 +72,10 @@ func line(t tester, s store.Queues, queue string, limit int) []task.Task {
 // lines reads all that waits, by queue, and checks what the reads of queues must say together.
 func lines(t tester, s store.Store, limit int) map[string][]task.Task {
 	t.Helper()
-	qs := queuesOf(s)
 	found, total := map[string][]task.Task{}, 0
 	depths := map[string]int64{}
-	for _, name := range queueNames(t, qs, limit) {
-		found[name] = line(t, qs, name, limit)
+	for _, name := range queueNames(t, s, limit) {
+		found[name] = line(t, s, name, limit)
 		depths[name] = int64(len(found[name]))
 		total += len(found[name])
 		for i := range found[name] {
@@ -88,7 +87,7 @@ func lines(t tester, s store.Store, limit int) map[string][]task.Task {
 			t.Errorf("queue %q is listed, and nothing waits in it", name)
 		}
 	}
-	got, err := qs.Depths(t.Context(), "", store.MaxBatch)
+	got, err := s.Depths(t.Context(), "", store.MaxBatch)
 	if err != nil || !maps.Equal(got, depths) {
 		t.Errorf("depths %v, error %v; want %v", got, err, depths)
 	}
@@ -124,15 +123,6 @@ func waitIn(t tester, s store.Store, what string, want ...string) {
 	equal(t, what, got, want)
 }
 
-// queuesOf is the store as queues.
-func queuesOf(s store.Store) store.Queues {
-	qs, ok := s.(store.Queues)
-	if !ok {
-		panic("the store has no queues")
-	}
-	return qs
-}
-
 var queueCases = map[string]func(*testing.T, store.Store){
 	"queues/by the byte order of their names": func(t *testing.T, s store.Store) {
 		classes := []string{"b", "a", "B", "aa", "a.b", "a b", "a|b", "a~", "é", "ж", "a\x00", "a!"}
@@ -144,7 +134,7 @@ var queueCases = map[string]func(*testing.T, store.Store){
 		}
 		slices.Sort(want)
 		for _, limit := range []int{1, 2, 5, len(want), len(want) + 1, store.MaxBatch} {
-			equal(t, fmt.Sprintf("in pages of %d", limit), queueNames(t, queuesOf(s), limit), want)
+			equal(t, fmt.Sprintf("in pages of %d", limit), queueNames(t, s, limit), want)
 		}
 	},
 	"queues/what a task asks for": func(t *testing.T, s store.Store) {
@@ -181,40 +171,40 @@ var queueCases = map[string]func(*testing.T, store.Store){
 		waitIn(t, s, "waiting", "0||w: [waits]")
 	},
 	"queues/of an empty store": func(t *testing.T, s store.Store) {
-		page, err := queuesOf(s).Queues(t.Context(), "", 10)
+		page, err := s.Queues(t.Context(), "", 10)
 		if err != nil || len(page.Names) != 0 || len(page.Bad) != 0 || page.More {
 			t.Errorf("queues %+v, error %v", page, err)
 		}
 		for _, after := range []store.Place{{}, {Set: true, Priority: 5, CreateDateTime: 3, ID: "x"}} {
-			page, err := queuesOf(s).Waiting(t.Context(), "nobody's", after, 10)
+			page, err := s.Waiting(t.Context(), "nobody's", after, 10)
 			if err != nil || len(page.Tasks) != 0 || len(page.Bad) != 0 || page.More || page.Next != after {
 				t.Errorf("waiting behind %+v: %+v, error %v", after, page, err)
 			}
 		}
-		if depths, err := queuesOf(s).Depths(t.Context(), "", 10); err != nil || len(depths) != 0 {
+		if depths, err := s.Depths(t.Context(), "", 10); err != nil || len(depths) != 0 {
 			t.Errorf("depths %v, error %v", depths, err)
 		}
 	},
 	"queues/limits, and an ended context": func(t *testing.T, s store.Store) {
-		qs, ended := queuesOf(s), cancelled(t)
+		ended := cancelled(t)
 		for _, limit := range []int{-1, 0, store.MaxBatch + 1} {
-			if _, err := qs.Queues(t.Context(), "", limit); err == nil {
+			if _, err := s.Queues(t.Context(), "", limit); err == nil {
 				t.Errorf("Queues takes the limit %d", limit)
 			}
-			if _, err := qs.Waiting(t.Context(), "q", store.Place{}, limit); err == nil {
+			if _, err := s.Waiting(t.Context(), "q", store.Place{}, limit); err == nil {
 				t.Errorf("Waiting takes the limit %d", limit)
 			}
-			if _, err := qs.Depths(t.Context(), "", limit); err == nil {
+			if _, err := s.Depths(t.Context(), "", limit); err == nil {
 				t.Errorf("Depths takes the limit %d", limit)
 			}
 		}
-		if _, err := qs.Queues(ended, "", 1); err == nil {
+		if _, err := s.Queues(ended, "", 1); err == nil {
 			t.Error("Queues: an ended context is no error")
 		}
-		if _, err := qs.Waiting(ended, "q", store.Place{}, 1); err == nil {
+		if _, err := s.Waiting(ended, "q", store.Place{}, 1); err == nil {
 			t.Error("Waiting: an ended context is no error")
 		}
-		if _, err := qs.Depths(ended, "", 1); err == nil {
+		if _, err := s.Depths(ended, "", 1); err == nil {
 			t.Error("Depths: an ended context is no error")
 		}
 	},
@@ -234,7 +224,7 @@ var queueCases = map[string]func(*testing.T, store.Store){
 			{"0||c2x", 1000, map[string]int64{"0||c3": 4, "0||c4": 5}},
 			{"0||c4", 1, map[string]int64{}},
 		} {
-			if got, err := queuesOf(s).Depths(t.Context(), c.after, c.limit); err != nil || !maps.Equal(got, c.want) {
+			if got, err := s.Depths(t.Context(), c.after, c.limit); err != nil || !maps.Equal(got, c.want) {
 				t.Errorf("%d after %q: %v, error %v; want %v", c.limit, c.after, got, err, c.want)
 			}
 		}
@@ -242,7 +232,7 @@ var queueCases = map[string]func(*testing.T, store.Store){
 	"queues/more does not come without need": func(t *testing.T, s store.Store) {
 		create(t, s, of("a", 0, "a", 0), of("b", 0, "b", 0), of("b", 0, "b2", 1))
 		for after, want := range map[string]bool{"": true, "0||a": false, "0||b": false, "0||aa": false} {
-			if page, err := queuesOf(s).Queues(t.Context(), after, 1); err != nil || !want && page.More && len(page.Names) == 0 || want && !page.More {
+			if page, err := s.Queues(t.Context(), after, 1); err != nil || !want && page.More && len(page.Names) == 0 || want && !page.More {
 				t.Errorf("queues after %q: %+v, error %v", after, page, err)
 			}
 		}
@@ -252,12 +242,12 @@ var queueCases = map[string]func(*testing.T, store.Store){
 			of("x", 5, "b\x00", 2), of("x", 5, "é", 2), of("x", 5, "B", 2))
 		want := []string{"a", "B", "b", "b\x00", "c", "é", "e", "d"}
 		for _, limit := range []int{1, 2, 3, 7, 8, 9, store.MaxBatch} {
-			equal(t, fmt.Sprintf("in pages of %d", limit), ids(line(t, queuesOf(s), "5||x", limit)), want)
+			equal(t, fmt.Sprintf("in pages of %d", limit), ids(line(t, s, "5||x", limit)), want)
 		}
 	},
 	"waiting/behind a place that is gone, and between places": func(t *testing.T, s store.Store) {
 		create(t, s, many(4)...)
-		tasks := line(t, queuesOf(s), "0||resize", 10)
+		tasks := line(t, s, "0||resize", 10)
 		claim(t, s, "t0001")
 		place := func(at int64, id string) store.Place {
 			return store.Place{Set: true, CreateDateTime: base + at, ID: id}
@@ -274,7 +264,7 @@ var queueCases = map[string]func(*testing.T, store.Store){
 			{"at the end", place(3, "t0003"), nil},
 			{"past the end", place(4, ""), nil},
 		} {
-			page, err := queuesOf(s).Waiting(t.Context(), "0||resize", c.after, 10)
+			page, err := s.Waiting(t.Context(), "0||resize", c.after, 10)
 			if err != nil || len(c.want) == 0 && page.Next != c.after || page.More {
 				t.Errorf("%s: %+v, error %v", c.name, page, err)
 			}
@@ -283,13 +273,13 @@ var queueCases = map[string]func(*testing.T, store.Store){
 	},
 	"waiting/paging while others come and go": func(t *testing.T, s store.Store) {
 		create(t, s, many(10)...)
-		first, err := queuesOf(s).Waiting(t.Context(), "0||resize", store.Place{}, 4)
+		first, err := s.Waiting(t.Context(), "0||resize", store.Place{}, 4)
 		if err != nil || !first.More {
 			t.Fatalf("first page: %+v, %v", first, err)
 		}
 		create(t, s, of("resize", 9, "urgent", 50), fresh("t0000x", 0), fresh("t0003x", 3), fresh("t0009x", 9))
 		claim(t, s, "t0005")
-		rest, err := queuesOf(s).Waiting(t.Context(), "0||resize", first.Next, 100)
+		rest, err := s.Waiting(t.Context(), "0||resize", first.Next, 100)
 		if err != nil || rest.More {
 			t.Fatalf("rest: %+v, %v", rest, err)
 		}
@@ -302,7 +292,7 @@ var queueCases = map[string]func(*testing.T, store.Store){
 		})
 		create(t, s, want)
 		for range 2 {
-			got := line(t, queuesOf(s), want.Queue(), 1)
+			got := line(t, s, want.Queue(), 1)
 			if len(got) != 1 {
 				t.Fatalf("%v wait", ids(got))
 			}

@@ -21,22 +21,14 @@ const base = int64(1796010393000)
 // Run runs the suite. Open gives an empty store and sees to its end.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
-	for _, group := range []map[string]func(*testing.T, store.Store){createCases, pendingCases, applyCases, readCases, endCases, laterCases, restCases, settingsCases, raceCases} {
+	for _, group := range []map[string]func(*testing.T, store.Store){
+		createCases, pendingCases, queueCases, applyCases, permitCases, readCases, endCases, laterCases, restCases, settingsCases, raceCases,
+	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				run(t, open(t))
 			})
-		}
-	}
-	if _, ok := open(t).(store.Queues); ok {
-		for _, group := range []map[string]func(*testing.T, store.Store){queueCases, permitCases} {
-			for name, run := range group {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					run(t, open(t))
-				})
-			}
 		}
 	}
 	t.Run("model", func(t *testing.T) {
