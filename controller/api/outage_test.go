@@ -155,7 +155,7 @@ var calls = []struct {
 }{
 	{method: http.MethodPost, path: "/api/tasks", body: `{"className":"c"}`, needs: []string{mongodb}},
 	{method: http.MethodPost, path: "/api/tasks/batch", body: `{"tasks":[{"className":"c"},{"className":"c"}]}`, needs: []string{mongodb}},
-	{method: http.MethodPost, path: "/api/tasks/bulk", body: `{"action":"cancel","all":true}`, needs: []string{mongodb}},
+	{method: http.MethodPost, path: "/api/tasks/bulk", body: `{"action":"retry","all":true,"dryRun":true}`, needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/tasks", needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/tasks/t", route: "/api/tasks/{id}", needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/tasks/t?wait=20s", route: "/api/tasks/{id}", needs: []string{mongodb}, waits: 20 * time.Second},
@@ -192,48 +192,52 @@ func TestEachCallNamesWhatDoesNotAnswer(t *testing.T) {
 		{"redis hangs", redis, open, hanging},
 		{"redis is slow", "", open, slow(2 * time.Second)},
 	} {
-		for _, call := range calls {
-			t.Run(fault.name+"/"+call.method+" "+call.path, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					f := newFixture(t, func(d *api.Deps) {
-						d.Tasks, d.Nodes = &gatedTasks{d.Tasks, fault.tasks}, &gatedNodes{d.Nodes, fault.nodes}
-						d.Dispatcher = &gatedDispatcher{d.Dispatcher, fault.tasks}
-					})
-					f.nodes.list = someNodes(1)
-					f.add(t, inState("t", task.Created), inState("ended", task.Finished))
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, func(d *api.Deps) {
+					d.Tasks, d.Nodes = &gatedTasks{d.Tasks, fault.tasks}, &gatedNodes{d.Nodes, fault.nodes}
+					d.Dispatcher = &gatedDispatcher{d.Dispatcher, fault.tasks}
+				})
+				f.nodes.list = someNodes(1)
+				f.add(t, inState("t", task.Created), inState("ended", task.Finished))
+				for _, call := range calls { // in their order: what one changes, no later one needs
+					name := call.method + " " + call.path
+					*f.wakes = 0
 					began := time.Now()
 					res := f.do(t, call.method, call.path, call.body)
 					if took := time.Since(began); took > limit+call.waits {
-						t.Errorf("answered after %s", took)
+						t.Errorf("%s was answered after %s", name, took)
 					}
-					if fault.of == "" || !slices.Contains(call.needs, fault.of) {
-						if res.Code >= http.StatusBadRequest {
-							t.Errorf("status %d: %s", res.Code, res.Body)
+					if fault.of != "" && slices.Contains(call.needs, fault.of) {
+						wantUnavailable(t, name, res, fault.of)
+						if *f.wakes != 0 {
+							t.Errorf("%s: %d wakes", name, *f.wakes)
 						}
-						return
+					} else if res.Code >= http.StatusBadRequest {
+						t.Errorf("%s: status %d: %s", name, res.Code, res.Body)
 					}
-					wantUnavailable(t, res, fault.of)
-					if *f.wakes != 0 {
-						t.Errorf("%d wakes", *f.wakes)
-					}
-				})
+				}
 			})
-		}
+		})
 	}
 }
 
 // wantUnavailable checks that an answer says what is missing, and nothing else.
-func wantUnavailable(t *testing.T, res *httptest.ResponseRecorder, missing string) {
+func wantUnavailable(t *testing.T, call string, res *httptest.ResponseRecorder, missing string) {
 	t.Helper()
+	if res.Code != http.StatusServiceUnavailable {
+		t.Errorf("%s: status %d, want 503: %s", call, res.Code, res.Body)
+		return
+	}
 	p := wantProblem(t, res, http.StatusServiceUnavailable, missing)
 	for _, other := range []string{mongodb, redis, "kafka"} {
 		if other != missing && strings.Contains(p.Detail, other) {
-			t.Errorf("%q names %s, which is there", p.Detail, other)
+			t.Errorf("%s: %q names %s, which is there", call, p.Detail, other)
 		}
 	}
 	if res.Header().Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Errorf("%s: no Retry-After", call)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestEachCallNamesTheStoreThatWasNeverThere(t *testing.T) {
 					t.Errorf("%+v", got)
 				}
 			default:
-				wantUnavailable(t, res, mongodb)
+				wantUnavailable(t, call.path, res, mongodb)
 			}
 		})
 	}
