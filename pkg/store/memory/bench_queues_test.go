@@ -53,11 +53,13 @@ func BenchmarkQueues(b *testing.B) {
 			s := spread(b, queues*10, queues)
 			middle := (&task.Task{Namespace: fmt.Sprintf("n%06d", queues/3), ClassName: "demo.echo"}).Queue()
 			b.ReportAllocs()
+			before := cpu(b)
 			for b.Loop() {
 				if got, err := s.Queues(b.Context(), middle, store.MaxBatch); err != nil || len(got.Names) != store.MaxBatch {
 					b.Fatalf("%d queues, error %v", len(got.Names), err)
 				}
 			}
+			b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -73,6 +73,7 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) (store.Queu
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	page.Names = make([]string, 0, min(limit, s.tasks.queues.names.Len()))
 	s.tasks.queues.after(after, func(q *queue) bool {
 		if page.More = len(page.Names) == limit; page.More {
 			return false
