@@ -46,6 +46,9 @@ func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (stor
 	return s.line(ctx, after, limit, order)
 }
 
+// leastPart is how much of an order is read at a time, at least: many of the first may be taken.
+const leastPart = 64
+
 // line reads what waits, in the order in which it is given who does. The order is read in the file, and of the tasks only those that are not
 // kept.
 func (s *Store) line(
@@ -53,20 +56,22 @@ func (s *Store) line(
 ) (store.PendingPage, error) {
 	const op = "read what waits"
 	taken := s.recent.taken() // which the file, or what will be read of it, may not say yet
-	most := limit + len(taken)
-	var line []waiter
-	page := store.PendingPage{Next: after}
+	part := max(limit, leastPart)
+	line := make([]waiter, 0, limit)
+	page := store.PendingPage{Next: after, More: true}
 	err := s.snapshot(ctx, op, func(c *conn) error {
-		all, err := order(c, after, most)
-		if err != nil {
-			return err
-		}
-		s.recent.find(all)
-		var seen int
-		line, seen = waiting(all, taken, limit)
-		page.More = seen < len(all) || len(all) == most
-		if seen > 0 {
-			page.Next = all[seen-1].at
+		for page.More && len(line) < limit {
+			all, err := order(c, page.Next, part)
+			if err != nil {
+				return err
+			}
+			s.recent.find(all)
+			some, seen := waiting(all, taken, limit-len(line))
+			line = append(line, some...)
+			if seen > 0 {
+				page.Next = all[seen-1].at
+			}
+			page.More = seen < len(all) || len(all) == part
 		}
 		return readWaiters(c, line)
 	})

@@ -109,3 +109,28 @@ func TestPermitsInOneCall(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingBehindManyThatAreTaken: however many of the first are, the page is full if there are as many that wait.
+func TestWaitingBehindManyThatAreTaken(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	const all, taken = 4*leastPart + 5, 3 * leastPart
+	tasks := line(t, s, all)
+	var first []*task.Task
+	for i := range taken {
+		first = append(first, &tasks[i])
+	}
+	claimed(t, s, first...)
+	for _, c := range []struct {
+		limit, want int
+		more        bool
+	}{{1, 1, true}, {10, 10, true}, {leastPart, leastPart, true}, {all - taken, all - taken, false}, {all - taken + 1, all - taken, false}, {store.MaxBatch, all - taken, false}} {
+		page, err := s.Waiting(t.Context(), tasks[0].Queue(), store.Place{}, c.limit)
+		if err != nil || ids(page.Tasks) != ids(tasks[taken:taken+c.want]) || page.More != c.more || page.Next != store.After(&tasks[taken+c.want-1]) {
+			t.Errorf("limit %d: %s, more %t, next %+v, error %v; want %d, more %t", c.limit, ids(page.Tasks), page.More, page.Next, err, c.want, c.more)
+		}
+	}
+	if s.recent.late() != taken {
+		t.Errorf("%d put off", s.recent.late())
+	}
+}
