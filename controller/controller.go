@@ -17,6 +17,9 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
+	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -70,10 +73,11 @@ type Controller struct {
 	notify    *notifier
 	metrics   *prometheus.Registry
 	dispatch  *dispatcher.Metrics
+	peers     *http.Client // asks the leader for what only it knows
 	ingest    *ingest.Metrics
 
 	// Signals outlive leaderships: one that comes while nobody leads is found by the next leader's first round.
-	work, nodes, wishes, times dispatcher.Wake
+	work, room, nodes, wishes, times dispatcher.Wake
 
 	mu      sync.Mutex
 	session *leadership // nil while this process follows
@@ -83,13 +87,13 @@ type Controller struct {
 // New makes a controller. The configuration must be valid.
 func New(cfg config.Controller, deps Deps) *Controller {
 	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
-		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(),
-		topics: errNotYet}
+		work: dispatcher.NewWake(), room: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(),
+		topics: errNotYet, peers: &http.Client{Timeout: peerTimeout}}
 	// Goroutines and memory of the process show a leak long before it hurts.
 	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), c.stuckTasks())
 	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
 	c.dispatch, c.ingest = dispatcher.NewMetrics(c.metrics), ingest.NewMetrics(c.metrics)
-	lc := leader.Config{ID: c.id, Address: cfg.ListenAddr(), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
+	lc := leader.Config{ID: c.id, Address: advertised(cfg), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
 	if cfg.Mode == config.ModeDispatcher {
 		lc.Over = []string{string(config.ModeMonitor)}
 	}
@@ -98,14 +102,30 @@ func New(cfg config.Controller, deps Deps) *Controller {
 	return c
 }
 
+// peerTimeout is how long the leader may take to answer another controller.
+const peerTimeout = 5 * time.Second
+
+// advertised is where other controllers reach this one's API: where it listens, or, if that is everywhere, by the machine's name.
+func advertised(cfg config.Controller) string {
+	if ip := net.ParseIP(cfg.Host); ip == nil || !ip.IsUnspecified() {
+		return cfg.ListenAddr()
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return cfg.ListenAddr()
+	}
+	return net.JoinHostPort(name, strconv.Itoa(cfg.Port))
+}
+
 // apiGrace is how long requests may take after the stop began.
 const apiGrace = 5 * time.Second
 
 // Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	handler := api.New(api.Deps{
-		Tasks: c.deps.Store, StoreName: StoreName(c.cfg.Store), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake, Updated: c.updated, Ready: c.notReady, SetAside: c.setAside,
-		Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes, Token: string(c.cfg.APIToken), Version: c.deps.Version,
+		Tasks: c.deps.Store, StoreName: StoreName(c.cfg.Store), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake,
+		Updated: c.updated, Ready: c.notReady, SetAside: c.setAside, Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes,
+		MaxBacklog: c.cfg.MaxBacklog, Token: string(c.cfg.APIToken), Version: c.deps.Version,
 		Log: c.deps.Log, Metrics: c.metrics,
 	})
 	ctx, cancel := context.WithCancel(ctx)

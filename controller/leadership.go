@@ -15,6 +15,7 @@ import (
 	"github.com/skalds-go/skalds/controller/ingest"
 	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/controller/monitor"
+	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
@@ -72,6 +73,11 @@ type leadership struct {
 	dispatcher *dispatcher.Dispatcher
 	monitor    *monitor.Monitor // once it acts
 
+	mu       sync.Mutex
+	settings int64 // version of those in force
+
+	recallNow dispatcher.Wake
+
 	endActing, endAll context.CancelFunc
 	acted, done       chan struct{}
 }
@@ -105,18 +111,23 @@ func (l *leadership) stop() {
 }
 
 func newLeadership(c *Controller, lease *leader.Lease) *leadership {
-	l := &leadership{c: c, lease: lease}
+	l := &leadership{c: c, lease: lease, recallNow: dispatcher.NewWake()}
 	// A node's clock may run 10 % slow against ours: its trust ends that much later.
 	l.fleet = fleet.New(fleet.Config{
 		GiveAwayAfter: c.cfg.LostAfter + c.cfg.LostAfter/10,
 		StaleAfter:    3 * c.cfg.HeartbeatInterval,
 		Protocol:      events.Version,
+		Term:          lease.Term(),
+		Now:           c.deps.Clock.Now,
+		MaxPending:    c.cfg.DispatcherMaxPending,
 	})
 	l.dispatcher = dispatcher.New(dispatcher.Config{
-		Strategy:     placement.Strategy(c.cfg.DispatcherStrategy),
+		Strategy:     c.configured(),
 		ID:           c.id[:8] + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: c.cfg.TaskMaxBytes,
 		Seed:         rand.Uint64(),
+		MaxPending:   c.cfg.DispatcherMaxPending,
+		Order:        order.Config{Mode: order.Mode(c.cfg.DispatcherPriorityMode), Aging: c.cfg.PriorityAging},
 	}, c.deps.Store, l.fleet, c.transport, lease, c.deps.Clock, c.dispatch, c.deps.Log)
 	return l
 }
@@ -132,7 +143,7 @@ func (l *leadership) run(ctx, acting context.Context) {
 	defer log.Info("not leading any more")
 	policy := policyOf(l.c.cfg.Retry)
 	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, (*shelf)(l.c), l.c.deps.Clock, ingest.Hooks{
-		Room: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal, Updated: l.updated,
+		Room: l.c.room.Signal, Again: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal, Updated: l.updated,
 	}, l.c.ingest, log)
 	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {
 		return l.c.deps.Open(events.TopicStatus, partition, from)
@@ -146,7 +157,12 @@ func (l *leadership) run(ctx, acting context.Context) {
 			Announce: l.announce,
 			Load:     service.Load,
 			Listen:   func() { listening.Go(func() { service.Run(ctx) }) },
-			Prime:    m.Prime,
+			Prime: func(ctx context.Context) error {
+				if err := m.Prime(ctx); err != nil {
+					return fmt.Errorf("take in what nodes hold: %w", err)
+				}
+				return l.follow(ctx) // or something would be placed by other settings than those that hold
+			},
 		}.Run(l.trier(acting, log))
 		if begun {
 			l.act(acting, m, log)
@@ -192,8 +208,11 @@ func (l *leadership) act(ctx context.Context, m *monitor.Monitor, log *slog.Logg
 	wg.Go(func() { due.Run(ctx, l.c.times) })
 	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })
 	if l.c.cfg.Mode == config.ModeDispatcher {
-		wg.Go(func() { l.follow(ctx) })
-		wg.Go(func() { l.dispatcher.Run(ctx, l.c.work, l.c.cfg.DispatcherInterval) })
+		wg.Go(func() { l.keepFollowing(ctx) })
+		wg.Go(func() { l.recall(ctx) })
+		wg.Go(func() {
+			l.dispatcher.Run(ctx, dispatcher.Wakes{Stored: l.c.work, Room: l.c.room}, l.c.cfg.DispatcherInterval)
+		})
 	}
 	l.c.setLeading(l)
 	defer l.c.setLeading(nil)
@@ -231,14 +250,18 @@ func (l *leadership) announce(ctx context.Context) error {
 const followEvery = 500 * time.Millisecond
 
 // follow takes over settings that were changed through any controller.
-func (l *leadership) follow(ctx context.Context) {
-	for {
-		if d, err := l.c.deps.Store.Dispatcher(ctx); err == nil {
-			l.dispatcher.SetStrategy(l.c.strategy(d))
-		}
-		if !rest(ctx, l.c.deps.Clock, followEvery) {
-			return
-		}
+func (l *leadership) follow(ctx context.Context) error {
+	d, err := l.c.deps.Store.Dispatcher(ctx)
+	if err != nil {
+		return fmt.Errorf("read the dispatcher's settings: %w", err)
+	}
+	l.use(d)
+	return nil
+}
+
+func (l *leadership) keepFollowing(ctx context.Context) {
+	for rest(ctx, l.c.deps.Clock, followEvery) {
+		_ = l.follow(ctx) // the next one may succeed; whether the store answers, others say
 	}
 }
 
@@ -247,7 +270,51 @@ func (c *Controller) strategy(d store.Dispatcher) placement.Strategy {
 	if s, ok := placement.ParseStrategy(d.Strategy); ok {
 		return s
 	}
-	return placement.Strategy(c.cfg.DispatcherStrategy)
+	return c.configured()
+}
+
+// configured is the strategy that holds as long as nobody sets another.
+func (c *Controller) configured() placement.Strategy {
+	s, _ := placement.ParseStrategy(string(c.cfg.DispatcherStrategy))
+	return s
+}
+
+// use takes over settings, if they are newer than those in force.
+func (l *leadership) use(d store.Dispatcher) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d.Version > l.settings {
+		l.settings = d.Version
+		l.dispatcher.Use(d)
+		l.c.room.Signal()
+		l.recallNow.Signal()
+	}
+}
+
+// recallEvery is the time between two recalls of what is paused and has not begun.
+const recallEvery = 500 * time.Millisecond
+
+// recall calls back what is paused and has not begun, until nodes have given it back or said that it began.
+func (l *leadership) recall(ctx context.Context) {
+	timer := l.c.deps.Clock.NewTimer(recallEvery)
+	defer timer.Stop()
+	last := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.recallNow:
+		case <-timer.C():
+		}
+		claims := l.dispatcher.Recallable()
+		if now := l.c.deps.Clock.Boot(); len(claims) > 0 && now-last >= settleStep {
+			last = now
+			if err := l.monitor.Recall(ctx, claims); err != nil && ctx.Err() == nil {
+				l.c.deps.Log.Warn("what is paused and has not begun was not called back; it is tried again", "tasks", len(claims), "error", err)
+			}
+		}
+		timer.Reset(recallEvery)
+	}
 }
 
 // statusEnds tells the ends of task.status.

@@ -231,10 +231,22 @@ type stale struct {
 	refused atomic.Int64 // claims of the old tasks that did not apply
 }
 
-func (s *stale) Pending(ctx context.Context, after store.Place, limit int) (store.PendingPage, error) {
-	p, err := s.Store.Pending(ctx, after, limit)
+func (s *stale) Queues(ctx context.Context, after string, limit int) (store.QueuePage, error) {
+	p, err := s.Store.Queues(ctx, after, limit)
 	for i := range s.old {
-		p.Tasks = append(p.Tasks, s.old[i].Clone())
+		p.Names = append(p.Names, s.old[i].Queue())
+	}
+	slices.Sort(p.Names)
+	p.Names = slices.Compact(p.Names)
+	return p, err
+}
+
+func (s *stale) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
+	p, err := s.Store.Waiting(ctx, queue, after, limit)
+	for i := range s.old {
+		if s.old[i].Queue() == queue {
+			p.Tasks = append(p.Tasks, s.old[i].Clone())
+		}
 	}
 	return p, err
 }

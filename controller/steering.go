@@ -38,6 +38,8 @@ func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
 			StopMarginMs: c.cfg.StopMargin.Milliseconds(), LeaderLeaseMs: c.cfg.LeaderLease.Milliseconds(),
 		},
 	}
+	status.Settings = new(api.Shown(&set))
+	status.Throttle.MaxBacklog, status.Throttle.MaxPending = c.cfg.MaxBacklog, c.cfg.DispatcherMaxPending
 	l := c.leading()
 	if l == nil {
 		return status, nil
@@ -45,6 +47,9 @@ func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
 	did := l.dispatcher.Status()
 	status.IsLeader = true
 	status.Rounds, status.Placed, status.LastRoundAt = did.Rounds, did.Placed, did.LastRoundAt
+	status.Failed, status.Lost, status.Queues = did.Failed, did.Lost, did.Queues
+	status.LastRound = client.Round{Placed: did.LastRound.Placed, Failed: did.LastRound.Failed, TookMs: did.LastTook.Milliseconds()}
+	status.Throttle.Unstarted, status.Throttle.Step = did.Unstarted, did.Throttle
 	status.Nodes, _ = l.fleet.Size()
 	status.Waiting = make(map[string]int, len(did.Waiting))
 	for reason, n := range did.Waiting {
@@ -69,15 +74,24 @@ func (c *Controller) setAside(node string) *client.SetAside {
 
 // SetStrategy stores the strategy. The leader follows, at once if it is this process.
 func (s *steering) SetStrategy(ctx context.Context, strategy string) error {
-	c := (*Controller)(s)
-	d, err := c.change(ctx, func(d *store.Dispatcher) { d.Strategy = strategy })
-	if err != nil {
-		return fmt.Errorf("store the strategy: %w", err)
+	_, err := s.Change(ctx, func(d *store.Dispatcher) error { d.Strategy = strategy; return nil })
+	return err
+}
+
+// Settings gives what was changed at run time.
+func (s *steering) Settings(ctx context.Context) (store.Dispatcher, error) {
+	return s.deps.Store.Dispatcher(ctx)
+}
+
+// InUse says how many tasks of each of these pools are on nodes, as far as this controller knows.
+func (s *steering) InUse(pools []string) map[string]int {
+	inUse := make(map[string]int, len(pools))
+	if l := (*Controller)(s).leading(); l != nil {
+		for _, name := range pools {
+			_, _, inUse[name] = l.fleet.InUse("", "", name)
+		}
 	}
-	if l := c.leading(); l != nil {
-		l.dispatcher.SetStrategy(c.strategy(d))
-	}
-	return nil
+	return inUse
 }
 
 // changeTries is how often a change of the settings is tried while others change them, too.
@@ -85,25 +99,56 @@ const changeTries = 10
 
 var errContended = errors.New("others change the settings all the time: try again")
 
-// change changes the dispatcher's settings, and gives what they are then.
-func (c *Controller) change(ctx context.Context, set func(*store.Dispatcher)) (store.Dispatcher, error) {
+// Change changes the dispatcher's settings, and gives what they are then. It returns when nothing begins any more that is paused by then.
+func (s *steering) Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error) {
+	c := (*Controller)(s)
 	for range changeTries {
 		d, err := c.deps.Store.Dispatcher(ctx)
 		if err != nil {
 			return d, fmt.Errorf("read the settings: %w", err)
 		}
-		set(&d)
+		d = d.Clone()
+		if err := set(&d); err != nil {
+			return d, err
+		}
 		ok, err := c.deps.Store.SwapDispatcher(ctx, d)
 		if err != nil {
 			return d, fmt.Errorf("write the settings: %w", err)
 		}
 		if ok {
 			d.Version++
+			c.settle(ctx, &d)
 			return d, nil
 		}
 	}
 	return store.Dispatcher{}, errContended
 }
+
+// settleFor is how long a change of the settings waits at most until it is carried out.
+const settleFor = 2 * time.Second
+
+// settle waits until the leader goes by the settings and has called back what is paused: at once if it leads itself; another leader reads
+// the settings every followEvery, and that much time, and a little, passes.
+func (c *Controller) settle(ctx context.Context, d *store.Dispatcher) {
+	l := c.leading()
+	if l != nil {
+		l.use(*d)
+	}
+	if !d.Paused && len(d.PausedClasses)+len(d.PausedNamespaces) == 0 {
+		return
+	}
+	if l == nil {
+		rest(ctx, c.deps.Clock, settleFor)
+		return
+	}
+	end := c.deps.Clock.Boot() + settleFor
+	for c.deps.Clock.Boot() < end && len(l.dispatcher.Recallable()) > 0 && rest(ctx, c.deps.Clock, settleStep) {
+		l.recallNow.Signal()
+	}
+}
+
+// settleStep is the time between two looks at whether a change is carried out.
+const settleStep = 20 * time.Millisecond
 
 // SetDraining stores that a node is to be drained, or not any more. The leader follows: at once if it is this process, else with its next round.
 func (s *steering) SetDraining(ctx context.Context, node string, draining bool) error {

@@ -29,6 +29,8 @@ const (
 	CommandPause CommandKind = "pause"
 	// CommandResume goes on with a paused run; the node answers that it is resumed.
 	CommandResume CommandKind = "resume"
+	// CommandRecall takes back a claim that has not started: the node answers that it is released. What runs goes on.
+	CommandRecall CommandKind = "recall"
 	// CommandUpdate brings attachments; the node's reports name their version from then on.
 	CommandUpdate CommandKind = "update"
 )

@@ -147,6 +147,8 @@ func (s *session) obey(c *events.Control) {
 			}
 		case events.CommandPause:
 			s.claims.hold(cmd.ClaimID, now)
+		case events.CommandRecall:
+			s.claims.recall(cmd.ClaimID, now)
 		case events.CommandResume:
 			s.goOnLocked(cmd.ClaimID)
 		case events.CommandUpdate:

@@ -44,6 +44,15 @@ func (c *claims) hold(claimID string, now int64) {
 	}
 }
 
+// recall gives a claim back that has not started. That of one that is not here yet is remembered.
+func (c *claims) recall(claimID string, now int64) {
+	if cl := c.byID[claimID]; cl != nil && cl.state != queued {
+		c.answer(cl)
+		return
+	}
+	c.hold(claimID, now)
+}
+
 // goOn undoes hold, and a cancel of a claim that is not here yet. A run is resumed in any case: the leader asks since it believes it paused.
 func (c *claims) goOn(claimID string) {
 	cl := c.byID[claimID]

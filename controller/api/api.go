@@ -13,6 +13,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -56,9 +57,23 @@ type Dispatcher interface {
 	Status(ctx context.Context) (DispatcherStatus, error)
 	// SetStrategy makes all controllers place by this strategy, one of placement.Strategies, from the next round on.
 	SetStrategy(ctx context.Context, strategy string) error
+	// Explain says why a task is where it is. It gives ErrNoLeader if that is known to a leader only, and none answers.
+	Explain(ctx context.Context, t *task.Task) (client.Explanation, error)
+	// Pending groups all tasks that wait by reason. It gives ErrNoLeader if no leader answers.
+	Pending(ctx context.Context) (client.Pending, error)
+	// Settings gives what was changed at run time.
+	Settings(ctx context.Context) (store.Dispatcher, error)
+	// Change changes that, for all controllers and over restarts, and gives what it is then. It returns when nothing begins any more that is
+	// paused by then, or a short time has passed. An error of set is given as it is.
+	Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error)
+	// InUse says how many tasks of each of these pools are on nodes, as far as this controller knows.
+	InUse(pools []string) map[string]int
 	// SetDraining drains a node, or ends that. It gives store.ErrTooMany if too many nodes are drained.
 	SetDraining(ctx context.Context, node string, draining bool) error
 }
+
+// ErrNoLeader says that no controller leads now, or that the one which does cannot be asked.
+var ErrNoLeader = errors.New("no controller leads")
 
 // DefaultTaskMaxBytes is TASK_MAX_BYTES where nothing is configured.
 const DefaultTaskMaxBytes = 256 << 10
@@ -85,6 +100,8 @@ type Deps struct {
 	NewID func() string
 	// TaskMaxBytes is how large attachments may be, in bytes without white space. Default DefaultTaskMaxBytes.
 	TaskMaxBytes int
+	// MaxBacklog is how many tasks may wait before submits are refused with 429. Default 0: no limit.
+	MaxBacklog int
 	// Token is what a caller must show as a bearer token; empty = nothing.
 	Token string
 	// Version is the build's version, for the OpenAPI document.
@@ -102,18 +119,22 @@ type server struct {
 	metrics *metrics
 	beats   beatClock
 	waiters limiter // calls that wait for a task's end
+	backlog backlog
 	lists   limiter // pages of tasks in the making, which may be large
 }
 
 // New makes the handler of all routes.
 func New(deps Deps) http.Handler {
 	s := &server{Deps: withDefaults(deps), waiters: newLimiter(maxWaiters), lists: newLimiter(maxLists)}
+	s.backlog = backlog{tasks: s.Tasks, limit: s.MaxBacklog, now: s.Now}
 	s.metrics = newMetrics(s.Metrics, s.Tasks)
 	mux := http.NewServeMux()
 	api := humago.New(mux, humaConfig(s.Version))
 	s.registerTasks(api)
 	s.registerNodes(api)
 	s.registerSystem(api)
+	s.registerExplain(api)
+	s.registerSettings(api)
 	s.mountPages(mux, api)
 	return s.middleware(mux)
 }

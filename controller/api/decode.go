@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -75,8 +76,15 @@ type taskDecoder struct {
 // field reads the value of one member into the task.
 type field func(d *taskDecoder, name string, value []byte)
 
-// fields are the members a submit may have. Those of the Python Skalds' clients are among them.
-var fields = map[string]field{
+// fields are the members a submit may have.
+var fields = func() map[string]field {
+	all := maps.Clone(taskFields)
+	maps.Copy(all, placementFields)
+	return all
+}()
+
+// taskFields are those that say what a task is. Those of the Python Skalds' clients are among them.
+var taskFields = map[string]field{
 	"className":      (*taskDecoder).className,
 	"id":             func(d *taskDecoder, name string, value []byte) { d.key(&d.task.ID, name, value, task.MaxIDBytes) },
 	"idempotencyKey": func(d *taskDecoder, name string, value []byte) { d.key(&d.task.IdempotencyKey, name, value, maxKey) },

@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/memory"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -38,7 +40,8 @@ type fixture struct {
 
 func newFixture(t testing.TB, change ...func(*api.Deps)) *fixture {
 	t.Helper()
-	f := &fixture{store: memory.New(), nodes: &nodes{}, disp: &dispatcher{status: api.DispatcherStatus{Strategy: "LEAST_TASKS"}}, log: &bytes.Buffer{}, wakes: new(int)}
+	f := &fixture{store: memory.New(), nodes: &nodes{}, disp: &dispatcher{status: api.DispatcherStatus{Strategy: "LEAST_TASKS"}, set: store.Dispatcher{Pools: map[string]int{"gpu": 3},
+		ClassRates: map[string]store.Rate{"c": {PerSecond: 1, Burst: 1}}, NodeRates: map[string]store.Rate{"n": {PerSecond: 1, Burst: 1}}, NamespaceLimits: map[string]int{"n": 1}}}, log: &bytes.Buffer{}, wakes: new(int)}
 	n := 0
 	f.deps = api.Deps{
 		Tasks: f.store, Nodes: f.nodes, Dispatcher: f.disp,
@@ -186,8 +189,34 @@ func (n *nodes) Node(_ context.Context, id string) (registry.Node, bool, error) 
 type dispatcher struct {
 	status  api.DispatcherStatus
 	drained []string
+	set     store.Dispatcher
+	inUse   map[string]int
+	pending client.Pending
 	err     error
 }
+
+func (d *dispatcher) Explain(_ context.Context, t *task.Task) (client.Explanation, error) {
+	return client.Explanation{ID: t.ID, Status: t.LifecycleStatus, Reason: "NODES_FULL", Text: "All are full."}, d.err
+}
+
+func (d *dispatcher) Pending(context.Context) (client.Pending, error) { return d.pending, d.err }
+
+func (d *dispatcher) Settings(context.Context) (store.Dispatcher, error) { return d.set, d.err }
+
+func (d *dispatcher) Change(_ context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error) {
+	if d.err != nil {
+		return store.Dispatcher{}, d.err
+	}
+	next := d.set.Clone()
+	if err := set(&next); err != nil {
+		return d.set, err
+	}
+	next.Version++
+	d.set = next
+	return next, nil
+}
+
+func (d *dispatcher) InUse([]string) map[string]int { return d.inUse }
 
 func (d *dispatcher) SetDraining(_ context.Context, node string, draining bool) error {
 	if d.err == nil {

@@ -25,6 +25,7 @@ const (
 	submitSameKey  = "same_key"
 	submitInvalid  = "invalid"
 	submitTooLarge = "too_large"
+	submitFull     = "backlog"
 	submitError    = "error"
 )
 

@@ -178,8 +178,8 @@ func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
 		aside = s.SetAside(n.ID)
 	}
 	return client.Node{
-		SetAside: aside,
-		ID:       n.ID, Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
+		SetAside: aside, Nonsense: registry.Nonsense(n, now),
+		ID: n.ID, Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
 		SupportedTasks: classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
 		Incarnation: n.Incarnation, Mode: n.Mode, State: string(n.State), Classes: classes, Labels: labels,
 		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,

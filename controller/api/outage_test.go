@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -133,6 +134,34 @@ func (g *gatedDispatcher) SetStrategy(ctx context.Context, strategy string) erro
 	return g.Dispatcher.SetStrategy(ctx, strategy)
 }
 
+func (g *gatedDispatcher) Explain(ctx context.Context, t *task.Task) (client.Explanation, error) {
+	if err := g.pass(ctx); err != nil {
+		return client.Explanation{}, err
+	}
+	return g.Dispatcher.Explain(ctx, t)
+}
+
+func (g *gatedDispatcher) Pending(ctx context.Context) (client.Pending, error) {
+	if err := g.pass(ctx); err != nil {
+		return client.Pending{}, err
+	}
+	return g.Dispatcher.Pending(ctx)
+}
+
+func (g *gatedDispatcher) Settings(ctx context.Context) (store.Dispatcher, error) {
+	if err := g.pass(ctx); err != nil {
+		return store.Dispatcher{}, err
+	}
+	return g.Dispatcher.Settings(ctx)
+}
+
+func (g *gatedDispatcher) Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error) {
+	if err := g.pass(ctx); err != nil {
+		return store.Dispatcher{}, err
+	}
+	return g.Dispatcher.Change(ctx, set)
+}
+
 func (g *gatedDispatcher) SetDraining(ctx context.Context, node string, draining bool) error {
 	if err := g.pass(ctx); err != nil {
 		return err
@@ -169,6 +198,23 @@ var calls = []struct {
 	{method: http.MethodPost, path: "/api/skalds/node-00000/undrain", route: "/api/skalds/{id}/undrain", needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/system/dispatcher", needs: []string{mongodb}},
 	{method: http.MethodPut, path: "/api/system/dispatcher", body: `{"strategy":"RANDOM"}`, needs: []string{mongodb}},
+	{method: http.MethodGet, path: "/api/tasks/t/explain", route: "/api/tasks/{id}/explain", needs: []string{mongodb}},
+	{method: http.MethodGet, path: "/api/system/pending", needs: []string{mongodb}},
+	{method: http.MethodPost, path: "/api/system/dispatcher/pause", body: `{}`, needs: []string{mongodb}},
+	{method: http.MethodPost, path: "/api/system/dispatcher/resume", body: `{}`, needs: []string{mongodb}},
+	{method: http.MethodGet, path: "/api/system/limits", needs: []string{mongodb}},
+	{method: http.MethodPut, path: "/api/system/limits/rate", body: `{"perSecond":5}`, needs: []string{mongodb}},
+	{method: http.MethodDelete, path: "/api/system/limits/rate", needs: []string{mongodb}},
+	{method: http.MethodPut, path: "/api/system/limits/classes/c", body: `{"perSecond":5}`, route: "/api/system/limits/classes/{name}", needs: []string{mongodb}},
+	{method: http.MethodPut, path: "/api/system/limits/nodes/n", body: `{"perSecond":5}`, route: "/api/system/limits/nodes/{name}", needs: []string{mongodb}},
+	{method: http.MethodPut, path: "/api/system/limits/namespaces/n", body: `{"limit":5}`, route: "/api/system/limits/namespaces/{name}", needs: []string{mongodb}},
+	{method: http.MethodDelete, path: "/api/system/limits/classes/c", route: "/api/system/limits/classes/{name}", needs: []string{mongodb}},
+	{method: http.MethodDelete, path: "/api/system/limits/nodes/n", route: "/api/system/limits/nodes/{name}", needs: []string{mongodb}},
+	{method: http.MethodDelete, path: "/api/system/limits/namespaces/n", route: "/api/system/limits/namespaces/{name}", needs: []string{mongodb}},
+	{method: http.MethodGet, path: "/api/pools", needs: []string{mongodb}},
+	{method: http.MethodGet, path: "/api/pools/gpu", route: "/api/pools/{name}", needs: []string{mongodb}},
+	{method: http.MethodPut, path: "/api/pools/gpu", body: `{"limit":5}`, route: "/api/pools/{name}", needs: []string{mongodb}},
+	{method: http.MethodDelete, path: "/api/pools/gpu", route: "/api/pools/{name}", needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/livez"},
 	{method: http.MethodGet, path: "/readyz"}, // package controller says what that asks
 	{method: http.MethodGet, path: "/metrics"},

@@ -43,7 +43,7 @@ func TestATaskOfHigherPriorityIsNotPassedOverBehindOnesThatCannotBePlaced(t *tes
 	b.submit(t, "a", 30_000)
 	round := func() {
 		t.Helper()
-		if _, err := b.d.Round(t.Context(), false); err != nil {
+		if _, err := b.d.Round(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestRoomToQueueAloneReadsNoBacklog(t *testing.T) {
 	b.submit(t, "long", 20_000)
 	rounds := 0
 	for more := true; more; rounds++ {
-		out, err := b.d.Round(t.Context(), false)
+		out, err := b.d.Round(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestRoomToQueueAloneReadsNoBacklog(t *testing.T) {
 	}
 	// Short ones at the head are queued all the same.
 	b.submit(t, "short", 10, priority(9))
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 4 {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 4 {
 		t.Errorf("%+v %v, want the room to queue filled", out, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestARoundEndsWhenPublishingFails(t *testing.T) {
 	b := setup(t, node("n1", 10_000, "a"))
 	b.wire.outcome, b.wire.err = transport.NotSent, errors.New("refused")
 	b.submit(t, "a", 5000)
-	out, err := b.d.Round(t.Context(), false)
+	out, err := b.d.Round(t.Context(), true)
 	if err != nil || out.Failed > store.MaxBatch || b.store.pages != 1 {
 		t.Errorf("%+v %v after %d pages", out, err, b.store.pages)
 	}
@@ -117,10 +117,10 @@ func TestANodeThatNothingReachesIsLeftOutUntilItsNextHeartbeat(t *testing.T) {
 	b := setup(t, node("n1", 10, "a"))
 	b.wire.outcome, b.wire.err = transport.NotSent, errors.New("refused")
 	id := b.submit(t, "a", 1)[0]
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Failed != 1 {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Failed != 1 {
 		t.Fatalf("%+v %v", out, err)
 	}
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Failed != 0 || b.get(t, id).Attempt != 1 {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Failed != 0 || b.get(t, id).Attempt != 1 {
 		t.Fatalf("%+v %v: it was tried again at once", out, err)
 	}
 	b.wire.outcome, b.wire.err = transport.Sent, nil
@@ -129,7 +129,12 @@ func TestANodeThatNothingReachesIsLeftOutUntilItsNextHeartbeat(t *testing.T) {
 	if woken, _ := b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot()); !woken {
 		t.Error("nobody is told that it takes work again")
 	}
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 1 {
+	out, err := b.d.Round(t.Context(), true)
+	if err != nil || out.Placed != 0 || out.Next <= 0 {
+		t.Fatalf("%+v %v, want a pause", out, err)
+	}
+	b.clock.Advance(out.Next)
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 1 {
 		t.Fatalf("%+v %v", out, err)
 	}
 }
@@ -163,7 +168,7 @@ func TestADocumentThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
 			b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.CreateDateTime = "bad", 1 }, change)
 			d := b.on(&stubborn{b.store.Store, "bad"}, "l2")
 			for range 3 {
-				if out, err := d.Round(t.Context(), false); err != nil || out.More {
+				if out, err := d.Round(t.Context(), true); err != nil || out.More {
 					t.Fatalf("%+v %v", out, err)
 				}
 			}

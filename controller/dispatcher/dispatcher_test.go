@@ -69,9 +69,9 @@ type faulty struct {
 	applies       int
 }
 
-func (f *faulty) Pending(ctx context.Context, after store.Place, limit int) (store.PendingPage, error) {
+func (f *faulty) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
 	f.pages++
-	return f.Store.Pending(ctx, after, limit)
+	return f.Store.Waiting(ctx, queue, after, limit)
 }
 
 func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) {
@@ -95,7 +95,7 @@ type bundle struct {
 	d     *dispatcher.Dispatcher
 }
 
-func setup(t *testing.T, nodes ...registry.Node) *bundle {
+func setup(t testing.TB, nodes ...registry.Node) *bundle {
 	t.Helper()
 	b := &bundle{
 		store: &faulty{Store: memory.New()},
@@ -161,7 +161,7 @@ func TestAPlacedTaskIsClaimedAndPublished(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 4, "a"))
 	id := b.submit(t, "a", 1)[0]
-	out, err := b.d.Round(t.Context(), false)
+	out, err := b.d.Round(t.Context(), true)
 	if err != nil || out.Placed != 1 {
 		t.Fatalf("%+v %v", out, err)
 	}
@@ -176,7 +176,7 @@ func TestOfAClaimWithUnknownOutcomeNothingIsPublished(t *testing.T) {
 	b := setup(t, node("n1", 4, "a"))
 	id := b.submit(t, "a", 1)[0]
 	b.store.after = store.ErrUnavailable
-	if _, err := b.d.Round(t.Context(), false); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := b.d.Round(t.Context(), true); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("error %v, want the store's", err)
 	}
 	if b.wire.total() != 0 {
@@ -189,7 +189,7 @@ func TestOfAClaimWithUnknownOutcomeNothingIsPublished(t *testing.T) {
 		t.Fatalf("task %s, due %v: the monitor must find the claim", got.LifecycleStatus, due)
 	}
 	// A second round does not claim it twice.
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 0 {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 0 {
 		t.Fatalf("%+v %v", out, err)
 	}
 }
@@ -199,7 +199,7 @@ func TestWhatCertainlyWasNotSentIsGivenBack(t *testing.T) {
 	b := setup(t, node("n1", 4, "a"))
 	id := b.submit(t, "a", 1)[0]
 	b.wire.outcome, b.wire.err = transport.NotSent, errors.New("refused")
-	out, err := b.d.Round(t.Context(), false)
+	out, err := b.d.Round(t.Context(), true)
 	if err != nil || out.Failed != 1 || out.Placed != 0 {
 		t.Fatalf("%+v %v", out, err)
 	}
@@ -210,8 +210,9 @@ func TestWhatCertainlyWasNotSentIsGivenBack(t *testing.T) {
 	b.wire.outcome, b.wire.err = transport.Sent, nil
 	n := node("n1", 4, "a")
 	n.Counter = 2
+	b.clock.Advance(time.Second)
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 1 {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 1 {
 		t.Fatalf("%+v %v", out, err)
 	}
 	if got := b.get(t, id); got.Attempt != 2 {
@@ -224,7 +225,7 @@ func TestWhatMayHaveBeenSentStaysWithItsNode(t *testing.T) {
 	b := setup(t, node("n1", 4, "a"))
 	id := b.submit(t, "a", 1)[0]
 	b.wire.outcome, b.wire.err = transport.Unknown, errors.New("timed out")
-	if _, err := b.d.Round(t.Context(), false); err != nil {
+	if _, err := b.d.Round(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.get(t, id); got.LifecycleStatus != task.Assigning || b.claims() != 1 {
@@ -240,7 +241,7 @@ func TestAfterItsLeaseALeaderGivesNothingBack(t *testing.T) {
 	b.wire.outcome, b.wire.err = transport.NotSent, errors.New("refused")
 	d := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024}, b.store, b.fleet, ending, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-	if _, err := d.Round(t.Context(), false); !errors.Is(err, dispatcher.ErrNotLeading) {
+	if _, err := d.Round(t.Context(), true); !errors.Is(err, dispatcher.ErrNotLeading) {
 		t.Fatalf("error %v, want that it leads no more", err)
 	}
 	if got := b.get(t, id); got.LifecycleStatus != task.Assigning {
@@ -267,7 +268,7 @@ func TestClaimsLostToAnotherAreReadBack(t *testing.T) {
 	thief := &thievingStore{faulty: b.store, steal: ids[:2]}
 	d := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024}, thief, b.fleet, b.wire, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-	out, err := d.Round(t.Context(), false)
+	out, err := d.Round(t.Context(), true)
 	if err != nil || out.Placed != 2 {
 		t.Fatalf("%+v %v, want the two that were left", out, err)
 	}
@@ -314,7 +315,7 @@ func TestS4_TwoControllersAssignEachTaskOnce(t *testing.T) {
 			b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 		wg.Go(func() {
 			for {
-				out, err := d.Round(t.Context(), false)
+				out, err := d.Round(t.Context(), true)
 				if err != nil {
 					t.Error(err)
 					return
@@ -343,7 +344,7 @@ func TestC14_TasksForAMissingClassHideNothing(t *testing.T) {
 	b.submit(t, "missing", 12_000, func(t *task.Task) { t.Priority = 9 })
 	id := b.submit(t, "a", 1)[0]
 	for range 3 { // ten pages a round
-		if _, err := b.d.Round(t.Context(), false); err != nil {
+		if _, err := b.d.Round(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -367,11 +368,11 @@ func TestC13_WithoutNodesNothingIsWritten(t *testing.T) {
 	if b.store.applies != 0 {
 		t.Errorf("%d writes, want none", b.store.applies)
 	}
-	if b.store.pages != 50 {
-		t.Errorf("%d pages read in 50 rounds, want one each", b.store.pages)
+	if b.store.pages != 1 {
+		t.Errorf("%d pages read in 50 rounds, want one, to know what the tasks ask for", b.store.pages)
 	}
-	if n := b.d.Status().Waiting[placement.NoEligibleNode]; n != 64 {
-		t.Errorf("%d tasks have the reason %s, want the page of 64", n, placement.NoEligibleNode)
+	if n := b.d.Status().Waiting[placement.NoEligibleNode]; n != 1 {
+		t.Errorf("%d queues have the reason %s, want the one there is", n, placement.NoEligibleNode)
 	}
 }
 
@@ -379,17 +380,17 @@ func TestAFullFleetIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 2, "a"))
 	b.submit(t, "a", 10)
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 2 || out.More {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 2 || out.More {
 		t.Fatalf("%+v %v", out, err)
 	}
 	pages := b.store.pages
-	if _, err := b.d.Round(t.Context(), false); err != nil || b.store.pages != pages {
+	if _, err := b.d.Round(t.Context(), true); err != nil || b.store.pages != pages {
 		t.Fatalf("read %d pages without room", b.store.pages-pages)
 	}
 	k := fleet.Key{Node: "n1", Incarnation: "n1-1"}
 	first := b.get(t, "a-000000")
 	b.fleet.Reported(k, &task.Report{ID: first.ID, ClaimID: first.ClaimID, Kind: task.ReportFinished})
-	if out, err := b.d.Round(t.Context(), false); err != nil || out.Placed != 1 {
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 1 {
 		t.Fatalf("%+v %v, want the slot that came free", out, err)
 	}
 }
@@ -404,7 +405,7 @@ func TestTasksThatMustNotRunEnd(t *testing.T) {
 	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.Desired = "unwanted", task.DesiredCancelled })
 	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.Desired = "held back", task.DesiredPaused })
 	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.ClassName = "nameless", "" })
-	if _, err := b.d.Round(t.Context(), false); err != nil {
+	if _, err := b.d.Round(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]task.Status{"big": task.Failed, "unwanted": task.Cancelled, "held back": task.Paused, "nameless": task.Failed} {
@@ -422,7 +423,7 @@ func TestS6_AClassGoesOnlyWhereItRuns(t *testing.T) {
 	b := setup(t, node("n1", 100, "a"), node("n2", 100, "b"))
 	b.submit(t, "a", 20)
 	b.submit(t, "b", 20)
-	if _, err := b.d.Round(t.Context(), false); err != nil {
+	if _, err := b.d.Round(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	for n, ids := range b.wire.sent {
@@ -441,16 +442,16 @@ func TestTheStrategyChangesWhileItRuns(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 10, "a"), node("n2", 90, "a"))
 	b.submit(t, "a", 20)
-	if _, err := b.d.Round(t.Context(), false); err != nil {
+	if _, err := b.d.Round(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(b.wire.sent["n1"]); got != 2 {
 		t.Fatalf("LEAST_TASKS gave n1 %d of 20, want 2 (a tenth of the capacity)", got)
 	}
-	b.d.SetStrategy(placement.RoundRobin)
+	b.d.Use(store.Dispatcher{Strategy: "ROUND_ROBIN"})
 	b.submit(t, "b", 0)
 	b.submit(t, "a", 8, func(t *task.Task) { t.ID = "second-" + t.ID })
-	if _, err := b.d.Round(t.Context(), false); err != nil {
+	if _, err := b.d.Round(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(b.wire.sent["n1"]); got != 10 {
@@ -466,7 +467,7 @@ func TestAWithoutALeaseNothingIsClaimed(t *testing.T) {
 	b := setup(t, node("n1", 10, "a"))
 	b.submit(t, "a", 1)
 	b.lease.left = 0
-	if _, err := b.d.Round(t.Context(), false); !errors.Is(err, dispatcher.ErrNotLeading) {
+	if _, err := b.d.Round(t.Context(), true); !errors.Is(err, dispatcher.ErrNotLeading) {
 		t.Fatalf("error %v", err)
 	}
 	if b.store.applies != 0 {
@@ -483,7 +484,10 @@ func TestRunWakesAtSignalsAndEndsWithItsContext(t *testing.T) {
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	wake, done := dispatcher.NewWake(), make(chan struct{})
-	go func() { defer close(done); d.Run(ctx, wake, 5*time.Second) }()
+	go func() {
+		defer close(done)
+		d.Run(ctx, dispatcher.Wakes{Stored: wake, Room: dispatcher.NewWake()}, 5*time.Second)
+	}()
 	b.clock.BlockUntil(1)
 	b.submit(t, "a", 3)
 	wake.Signal()
@@ -532,7 +536,7 @@ func BenchmarkRound(b *testing.B) {
 		if _, err := bun.store.Create(b.Context(), tasks); err != nil {
 			b.Fatal(err)
 		}
-		if out, err := d.Round(b.Context(), false); err != nil || out.Placed != 32 {
+		if out, err := d.Round(b.Context(), true); err != nil || out.Placed != 32 {
 			b.Fatalf("%+v %v", out, err)
 		}
 		for i := range tasks {

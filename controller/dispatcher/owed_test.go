@@ -44,7 +44,7 @@ func TestWhatWasGivenBackWithoutAnAnswerIsNotSentAgain(t *testing.T) {
 		}
 	}
 	b.store.before = nil
-	if _, err := d.Round(t.Context(), false); err != nil {
+	if _, err := d.Round(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.get(t, id); got.LifecycleStatus != task.Created || b.claims() != 0 {

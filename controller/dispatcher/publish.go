@@ -26,13 +26,22 @@ func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
 		}
 		batches[i].Tasks = append(batches[i].Tasks, *p.task)
 	}
+	d.mu.Lock()
+	for i := range batches {
+		batches[i].Turn = d.cluster.Served(batches[i].To.Node)
+	}
+	d.mu.Unlock()
 	var sent []string
 	var back []*task.Task
 	var failure error
+	unknown := 0
 	for i, r := range d.transport.Assign(ctx, d.lease.Term(), batches) {
 		if r.Err != nil {
 			failure = r.Err
-			d.fleet.Unreachable(batches[i].To.Key) // or it would draw all tasks, since its load stays the least
+			// Or it would draw all tasks, since its load stays the least.
+			d.fleet.Unreachable(batches[i].To.Key, d.clock.Boot())
+		} else {
+			d.fleet.Reached(batches[i].To.Key)
 		}
 		for j, outcome := range r.Outcomes {
 			t := &batches[i].Tasks[j]
@@ -40,11 +49,14 @@ func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
 				back = append(back, t)
 				continue
 			}
+			if outcome == transport.Unknown {
+				unknown++
+			}
 			sent = append(sent, t.ClaimID)
 		}
 	}
 	d.fleet.Sent(sent, d.clock.Boot())
-	d.metrics.dispatched(len(sent), len(back))
+	d.metrics.dispatched(len(sent)-unknown, unknown, len(back))
 	if failure != nil {
 		d.log.Warn("an assignment was not published; what may be on its way is sent again, the rest waits again",
 			"given_back", len(back), "error", failure)

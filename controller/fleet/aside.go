@@ -108,6 +108,7 @@ func (f *Fleet) SetAside(k Key, reason string, now time.Duration) time.Duration 
 		times = min(a.times+1, asideSteps)
 	}
 	wait := min(firstAside<<times, longAside)
+	f.touchNode(k.Node)
 	f.asides[k.Node] = Aside{Reason: reason, Since: now, Until: now + wait, times: times}
 	if m, ok := f.members[k]; ok {
 		m.said++ // what it leaves unanswered from now on is counted anew
@@ -121,6 +122,7 @@ func (f *Fleet) Evicted(k Key) {
 	defer f.mu.Unlock()
 	if m, ok := f.members[k]; ok {
 		m.evicted = true
+		f.touch(m)
 	}
 }
 
@@ -137,7 +139,8 @@ func (f *Fleet) spoke(k Key) {
 	if m, ok := f.members[k]; ok {
 		m.said++
 	}
-	if len(f.asides) > 0 {
+	if _, aside := f.asides[k.Node]; aside {
 		delete(f.asides, k.Node)
+		f.touchNode(k.Node)
 	}
 }

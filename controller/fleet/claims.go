@@ -13,7 +13,7 @@ func (f *Fleet) Reserve(claims []Claim, now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range claims {
-		f.add(&entry{Claim: c, phase: publishing, sentAt: now, born: f.begun})
+		f.add(&entry{Claim: c, phase: publishing, sentAt: now, born: f.compared})
 	}
 }
 
@@ -21,8 +21,44 @@ func (f *Fleet) add(e *entry) {
 	f.claims[e.ID] = e
 	m := f.member(e.Key)
 	m.claims[e.ID] = e
-	if e.Alone {
-		m.alone++
+	f.count(m, &e.Claim, 1)
+	m.fresh += e.width()
+	if !e.reported {
+		f.counts.unstarted++
+	}
+}
+
+// count counts a claim in what it takes of its node and of the cluster, once up and once down.
+func (f *Fleet) count(m *member, c *Claim, by int) {
+	m.slots += by * c.width()
+	plus(m.classes, c.Class, by*c.width())
+	plus(f.counts.namespaces, c.Namespace, by)
+	if c.AntiAffinityKey != "" {
+		plus(m.anti, c.AntiAffinityKey, by)
+		f.counts.anti.plus(c.AntiAffinityKey, m.key.Node, by)
+	}
+	if c.Alone {
+		m.alone += by
+	}
+	f.counts.keys.take(c.KeyPermit, by)
+	f.counts.pools.take(c.PoolPermit, by)
+	f.touch(m)
+}
+
+// plus adds to a count that is absent when it is 0.
+func plus(counts map[string]int, key string, by int) {
+	if n := counts[key] + by; n != 0 {
+		counts[key] = n
+	} else {
+		delete(counts, key)
+	}
+}
+
+// begun notes that a claim's node has said something of it.
+func (f *Fleet) begun(e *entry) {
+	if !e.reported {
+		e.reported = true
+		f.counts.unstarted--
 	}
 }
 
@@ -33,7 +69,7 @@ func (f *Fleet) Sent(ids []string, now time.Duration) {
 	defer f.mu.Unlock()
 	for _, id := range ids {
 		if e, ok := f.claims[id]; ok {
-			e.phase, e.sentAt, e.born = sent, now, f.begun
+			e.phase, e.sentAt, e.born = sent, now, f.compared
 		}
 	}
 }
@@ -53,8 +89,9 @@ func (f *Fleet) drop(id string) (*entry, bool) {
 		delete(f.claims, id)
 		m := f.members[e.Key]
 		delete(m.claims, id)
-		if e.Alone {
-			m.alone--
+		f.count(m, &e.Claim, -1)
+		if !e.reported {
+			f.counts.unstarted--
 		}
 	}
 	if f.recent != nil {
@@ -69,23 +106,33 @@ const shortRun = 100.0
 // maxClasses bounds how many classes' run times are remembered.
 const maxClasses = 10_000
 
-// Reported takes in an ingested report of an incarnation. It says whether room came free.
+// full says whether as many tasks are sent and not started as may be.
+func (f *Fleet) full() bool { return f.cfg.MaxPending > 0 && f.counts.unstarted >= f.cfg.MaxPending }
+
+// Reported takes in an ingested report of an incarnation. It says whether room came free: on a node, or for more tasks to be sent.
 func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.spoke(k)
 	if !r.Kind.Final() {
 		if e, ok := f.claims[r.ClaimID]; ok {
-			e.reported, e.Version, e.seen = true, max(e.Version, r.Version), r.Beat
+			full := f.full()
+			f.begun(e)
+			e.Version, e.seen = max(e.Version, r.Version), r.Beat
+			return full && !f.full()
 		}
 		return false
 	}
 	m, known := f.members[k]
+	e, held := f.drop(r.ClaimID)
 	if known {
 		m.ended++
+		if held {
+			m.ended += e.width() - 1
+		}
 		m.refused = m.refused || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased
+		f.touch(m)
 	}
-	e, held := f.drop(r.ClaimID)
 	if held && r.StartedAt > 0 && r.FinishedAt >= r.StartedAt {
 		f.observeRun(e.Class, float64(r.FinishedAt-r.StartedAt))
 	}
@@ -100,12 +147,31 @@ func (f *Fleet) Has(claimID string, version int64) bool {
 	return ok && e.Version >= version || version == 0
 }
 
-// Unreachable notes that nothing could be sent to an incarnation: it gets no new work until its next heartbeat.
-func (f *Fleet) Unreachable(k Key) {
+// Pauses of a node to which nothing could be sent; the pause doubles from the first to the last.
+const (
+	firstRefusal = 250 * time.Millisecond
+	lastRefusal  = 2 * time.Second // the bus may be down for all nodes: all is to go on soon after its return
+)
+
+// Unreachable notes that nothing could be sent to an incarnation: it gets no new work until it has been heard of again, and not before a
+// pause is over, which doubles every time.
+func (f *Fleet) Unreachable(k Key, now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m, ok := f.members[k]; ok {
 		m.refused = true
+		m.pause = min(max(2*m.pause, firstRefusal), lastRefusal)
+		m.pausedUntil = now + m.pause
+		f.touch(m)
+	}
+}
+
+// Reached notes that something could be sent to an incarnation: if that fails again, the pauses begin with the first.
+func (f *Fleet) Reached(k Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m, ok := f.members[k]; ok {
+		m.pause = 0
 	}
 }
 
@@ -154,7 +220,7 @@ func byID(a, b Claim) int { return strings.Compare(a.ID, b.ID) }
 func (f *Fleet) BeginCompare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.begun++
+	f.compared++
 	f.recent = make(map[string]struct{})
 }
 
@@ -167,21 +233,25 @@ func (f *Fleet) EndCompare(held []Held) {
 	for _, h := range held {
 		stored[h.ID] = true
 		if e, ok := f.claims[h.ID]; ok {
-			e.reported = e.reported || h.Started
+			if h.Started {
+				f.begun(e)
+			}
 			continue
 		}
 		if _, ended := f.recent[h.ID]; !ended {
 			// Long ago: if it has not started, it is due to be sent again at once.
-			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.begun,
+			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.compared,
 				inherited: h.Started && !f.primed})
 		}
 	}
 	for id, e := range f.claims {
-		if e.born < f.begun && e.phase == sent && !stored[id] {
+		if e.born < f.compared && e.phase == sent && !stored[id] {
 			f.drop(id)
 		}
 	}
 	f.recent, f.primed = nil, true
+	f.counts.keys.forget()
+	f.counts.pools.forget()
 }
 
 const longAgo = -1 << 60
@@ -203,7 +273,7 @@ func HeldBy(t *task.Task) (Held, bool) {
 		id = "task:" + t.ID // a document of another program: it has an executor, but no claim
 	}
 	return Held{Claim: Claim{Key: Key{t.Executor, t.Incarnation}, TaskID: t.ID, Attempt: t.Attempt, ID: id, Class: t.ClassName,
-		Alone: t.Alone()},
+		Alone: t.Alone(), Slots: t.Slots, Namespace: t.Namespace, AntiAffinityKey: t.AntiAffinityKey, KeyPermit: t.KeyPermit, PoolPermit: t.PoolPermit},
 		Started: t.LifecycleStatus != task.Assigning}, true
 }
 

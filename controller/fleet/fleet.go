@@ -13,12 +13,12 @@ package fleet
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -38,13 +38,25 @@ type Claim struct {
 	Class   string
 	Alone   bool  // nothing else may run beside it
 	Version int64 // of the attachments that the node is known to have
+
+	Slots           int // that it takes of its node; less than one counts as one
+	Namespace       string
+	AntiAffinityKey string // empty = it has none
+	KeyPermit       string // of its concurrency key; empty = it has none
+	PoolPermit      string // of its pool; empty = it has none
+	Why             string // how its node was picked, for people; empty = another leader picked it
 }
+
+func (c *Claim) width() int { return max(c.Slots, 1) }
 
 // Config is how long things may take.
 type Config struct {
-	GiveAwayAfter time.Duration // how long a counter stands still before the work is given away
-	StaleAfter    time.Duration // how long a counter stands still before the node takes no new work
-	Protocol      int           // the major version of the events that a node must read
+	GiveAwayAfter time.Duration    // how long a counter stands still before the work is given away
+	StaleAfter    time.Duration    // how long a counter stands still before the node takes no new work
+	Protocol      int              // the major version of the events that a node must read
+	Term          int64            // the leader's
+	Now           func() time.Time // the wall clock, to tell what nodes say of theirs; nil = that is not looked at
+	MaxPending    int              // tasks that are sent and not started, at most; 0 = no limit
 }
 
 // Fleet is the picture. It is safe for concurrent use. A new leadership begins with a new one, so that all waits begin with it.
@@ -58,36 +70,51 @@ type Fleet struct {
 	blind    bool // the last read failed: the waits start again with the next
 	classes  map[string]float64
 	recent   map[string]struct{} // claims dropped since a comparison began; nil outside of one
-	begun    int64               // comparisons begun
+	compared int64               // comparisons begun
 	asides   map[string]Aside    // by node id
 	draining map[string]bool     // by node id
 
+	nodes      map[string][]*member // by node id: all its incarnations
+	taking     map[string]*member   // by node id: the incarnation that takes work, as Changes has said
+	changed    map[*member]struct{} // may be another to the dispatcher than Changes has said
+	nextLook   time.Duration        // when time alone may change whether some node takes work; 0 = never
+	nextBack   time.Duration        // of these, when one may begin to
+	recounted  bool                 // what the older leaders have given each node counts
+	firstLook  time.Duration        // when Changes first told of a node; 0 = not yet
+	counts     counts
 	primed     bool // a comparison with the store has ended
 	comparedTo Key  // the last whose list of tasks was compared
 }
 
 type member struct {
-	key       Key
-	beat      registry.Node
-	present   bool  // in the last snapshot
-	read      int64 // its counter there
-	dated     bool  // changedAt holds
-	changedAt time.Duration
-	beatAt    time.Duration // end of the last read that showed a higher counter, or it for the first time
-	aloud     bool          // its last sign of life came over Kafka, at heardAt
-	heard     int64         // the highest counter that came so
-	heardAt   time.Duration
-	told      bool // the leader's term is on its partition, since toldAt or before
-	toldAt    time.Duration
-	gone      bool // given away, or said goodbye
-	left      bool // said goodbye, or its successor does: to be given away without a wait
-	crashed   bool // its successor has proof that its process died
-	evicted   bool // put out of the registry: it is confirmed no more
-	claims    map[string]*entry
-	alone     int   // of them, those that nothing may run beside
-	said      int64 // counts its reports
-	ended     int   // claims that ended since the last new heartbeat
-	refused   bool  // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
+	key         Key
+	beat        registry.Node
+	present     bool  // in the last snapshot
+	read        int64 // its counter there
+	dated       bool  // changedAt holds
+	changedAt   time.Duration
+	beatAt      time.Duration // end of the last read that showed a higher counter, or it for the first time
+	aloud       bool          // its last sign of life came over Kafka, at heardAt
+	heard       int64         // the highest counter that came so
+	heardAt     time.Duration
+	told        bool // the leader's term is on its partition, since toldAt or before
+	toldAt      time.Duration
+	gone        bool // given away, or said goodbye
+	left        bool // said goodbye, or its successor does: to be given away without a wait
+	crashed     bool // its successor has proof that its process died
+	evicted     bool // put out of the registry: it is confirmed no more
+	claims      map[string]*entry
+	fresh       int            // slots of claims that were made since its last new heartbeat
+	slots       int            // that the claims take
+	classes     map[string]int // likewise, by class
+	anti        map[string]int // claims by anti-affinity key
+	alone       int            // claims that nothing may run beside
+	said        int64          // counts its reports
+	ended       int            // slots of claims that ended since the last new heartbeat
+	pause       time.Duration  // after it could not be reached, until pausedUntil; it doubles every time
+	pausedUntil time.Duration
+	nonsense    string // what in its last heartbeat cannot be; empty = nothing
+	refused     bool   // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
 }
 
 type entry struct {
@@ -116,16 +143,28 @@ const (
 // New makes an empty picture.
 func New(cfg Config) *Fleet {
 	return &Fleet{cfg: cfg, members: make(map[Key]*member), claims: make(map[string]*entry), classes: make(map[string]float64),
-		asides: make(map[string]Aside)}
+		asides: make(map[string]Aside), nodes: make(map[string][]*member), taking: make(map[string]*member),
+		changed: make(map[*member]struct{}), counts: newCounts()}
 }
 
 func (f *Fleet) member(k Key) *member {
 	m, ok := f.members[k]
 	if !ok {
-		m = &member{key: k, claims: make(map[string]*entry)}
+		m = &member{key: k, claims: make(map[string]*entry), classes: make(map[string]int), anti: make(map[string]int)}
 		f.members[k] = m
+		f.nodes[k.Node] = append(f.nodes[k.Node], m)
 	}
 	return m
+}
+
+// forget lets go of a member that holds nothing.
+func (f *Fleet) forget(m *member) {
+	delete(f.members, m.key)
+	f.touch(m)
+	rest := slices.DeleteFunc(f.nodes[m.key.Node], func(o *member) bool { return o == m })
+	if f.nodes[m.key.Node] = rest; len(rest) == 0 {
+		delete(f.nodes, m.key.Node)
+	}
 }
 
 // Blind notes that the registry could not be read: the waits start again with the next read.
@@ -133,6 +172,14 @@ func (f *Fleet) Blind() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.blind = true
+}
+
+// wall is the time by the wall clock, in epoch ms.
+func (f *Fleet) wall() int64 {
+	if f.cfg.Now == nil {
+		return math.MaxInt64 / 2
+	}
+	return f.cfg.Now().UnixMilli()
 }
 
 // Lost is an incarnation whose work is to be given away, and how it was lost.
@@ -164,9 +211,10 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 		}
 		if moved {
 			m.aloud = false
-			m.speak(n)
+			f.speak(m, n)
 		}
 		m.present, m.read = true, n.Counter
+		f.touch(m)
 	}
 	f.replace(snap.Nodes)
 	for k, m := range f.members {
@@ -174,9 +222,12 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 			if !m.dated || m.present || restart {
 				m.dated, m.changedAt = true, ended
 			}
-			m.present = false
+			if m.present {
+				m.present = false
+				f.touch(m)
+			}
 			if len(m.claims) == 0 && !f.audible(m, ended) {
-				delete(f.members, k)
+				f.forget(m)
 				continue
 			}
 		}
@@ -197,6 +248,7 @@ func (f *Fleet) replace(nodes []registry.Node) {
 		}
 		if m, ok := f.members[Key{n.ID, n.Replaces}]; ok && !m.left {
 			m.left, m.gone, m.crashed = true, true, n.Crashed
+			f.touch(m)
 		}
 	}
 }
@@ -222,9 +274,13 @@ func (f *Fleet) over(m *member, began time.Duration) (task.Loss, bool) {
 }
 
 // speak takes in what a heartbeat says, unless it is older than what is known.
-func (m *member) speak(n *registry.Node) {
+func (f *Fleet) speak(m *member, n *registry.Node) {
 	if n.Counter >= m.beat.Counter {
+		if n.Counter > m.beat.Counter {
+			m.fresh = 0
+		}
 		m.beat, m.ended, m.refused = *n, 0, false
+		m.nonsense = registry.Nonsense(n, f.wall())
 	}
 }
 
@@ -247,7 +303,8 @@ func (f *Fleet) Heard(n *registry.Node, now time.Duration) (confirm, fresh bool)
 	fresh = m.refused || !f.audible(m, now) && now-m.changedAt > f.cfg.StaleAfter || !m.dated
 	m.aloud, m.heard, m.heardAt = true, n.Counter, now
 	m.dated, m.changedAt = true, max(m.changedAt, now)
-	m.speak(n)
+	f.speak(m, n)
+	f.touch(m)
 	return true, fresh
 }
 
@@ -283,6 +340,7 @@ func (f *Fleet) Left(k Key) bool {
 	m, ok := f.members[k]
 	if ok {
 		m.left, m.gone = true, true
+		f.touch(m)
 	}
 	return ok
 }
@@ -296,6 +354,7 @@ func (f *Fleet) GiveAway(k Key) []Claim {
 		return nil
 	}
 	m.gone = true
+	f.touch(m)
 	list := make([]Claim, 0, len(m.claims))
 	for _, e := range m.claims {
 		if e.phase != publishing { // the dispatcher will have decided by the next round
@@ -309,36 +368,6 @@ func (f *Fleet) GiveAway(k Key) []Claim {
 	return list
 }
 
-// View gives the nodes that take work, ordered by id, and where the events of each go.
-func (f *Fleet) View(now time.Duration) ([]placement.Node, []Target) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	able := make([]*member, 0, len(f.members))
-	for _, m := range f.members {
-		if f.takesWork(m, now) {
-			able = append(able, m)
-		}
-	}
-	slices.SortFunc(able, func(a, b *member) int { return strings.Compare(a.key.Node, b.key.Node) })
-	nodes := make([]placement.Node, len(able))
-	targets := make([]Target, len(able))
-	for i, m := range able {
-		nodes[i] = placement.Node{ID: m.key.Node, Classes: m.beat.Classes,
-			Capacity: m.beat.Capacity, Prefetch: m.beat.Prefetch, Load: m.load()}
-		targets[i] = Target{Key: m.key, Partition: m.beat.Partition}
-	}
-	return nodes, targets
-}
-
-func (f *Fleet) takesWork(m *member, now time.Duration) bool {
-	if a, aside := f.asides[m.key.Node]; aside && now < a.Until {
-		return false
-	}
-	return !m.gone && !m.evicted && !m.refused && !f.draining[m.key.Node] && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
-		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 &&
-		(m.present && now-m.changedAt <= f.cfg.StaleAfter || f.audible(m, now))
-}
-
 // SetDraining says which nodes take no work since a person wants it so. It reports whether one may take work again by that.
 func (f *Fleet) SetDraining(nodes []string) (fresh bool) {
 	f.mu.Lock()
@@ -349,6 +378,10 @@ func (f *Fleet) SetDraining(nodes []string) (fresh bool) {
 	}
 	for id := range f.draining {
 		fresh = fresh || !next[id]
+		f.touchNode(id)
+	}
+	for id := range next {
+		f.touchNode(id)
 	}
 	f.draining = next
 	return fresh
@@ -377,15 +410,6 @@ func (f *Fleet) Drains() []Drain {
 // audible says whether a node was heard over Kafka a short time ago.
 func (f *Fleet) audible(m *member, now time.Duration) bool {
 	return m.aloud && now-m.heardAt <= f.cfg.StaleAfter
-}
-
-// load is what a node has; one with a task that must be alone is full.
-func (m *member) load() int {
-	held := max(len(m.claims), m.beat.Running+m.beat.Queued-m.ended)
-	if m.alone > 0 {
-		return max(held, m.beat.Capacity+m.beat.Prefetch)
-	}
-	return held
 }
 
 // Target is where a node's events go.

@@ -46,7 +46,8 @@ type Quarantine interface {
 
 // Hooks is whom ingest tells what it saw. All are called without blocking.
 type Hooks struct {
-	Room  func() // a claim ended: there may be room
+	Room  func() // a claim ended, or began: there may be room
+	Again func() // a task waits again
 	Nodes func() // a node joined or left
 	Tasks func() // tasks or wishes were stored by another controller
 	Times func() // a task has got a time before which it does not run
@@ -142,11 +143,12 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	if err != nil {
 		return err
 	}
-	room := false
+	room, again := false, false
 	for n := range reports {
 		r := &reports[n]
 		k := origin[r.ClaimID]
 		room = i.fleet.Reported(k, r) || room
+		again = again || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased
 		if r.Kind.Final() {
 			i.settle(k, r.ClaimID)
 		}
@@ -155,6 +157,7 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 		i.fleet.Left(k)
 	}
 	tell(room, i.hooks.Room)
+	tell(again, i.hooks.Again)
 	tell(joined || len(left) > 0, i.hooks.Nodes)
 	tell(submitted, i.hooks.Tasks)
 	return nil

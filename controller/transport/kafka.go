@@ -49,6 +49,7 @@ func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
 		r.Outcomes[i] = NotSent
 	}
 	e := k.event(b.To.Key, term)
+	e.Turn = b.Turn
 	e.Tasks = make([]events.AssignedTask, len(b.Tasks))
 	for i := range b.Tasks {
 		e.Tasks[i] = events.Assigned(&b.Tasks[i])

@@ -14,6 +14,7 @@ import (
 type Batch struct {
 	To    fleet.Target
 	Tasks []task.Task
+	Turn  int64 // how many tasks ROUND_ROBIN counts for the node after it; 0 = not said
 }
 
 // Outcome is what became of one task of a batch.

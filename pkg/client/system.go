@@ -57,6 +57,20 @@ func (c *Client) Drain(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodPost, "/api/skalds/"+url.PathEscape(id)+"/drain", nil, nil, nil)
 }
 
+// Explain says why a task is where it is, or why it waits and what would help. One that does not exist is an [*Error] with status 404.
+func (c *Client) Explain(ctx context.Context, id string) (Explanation, error) {
+	var out Explanation
+	err := c.do(ctx, http.MethodGet, taskPath(id)+"/explain", nil, nil, &out)
+	return out, err
+}
+
+// Pending groups all tasks that wait by reason.
+func (c *Client) Pending(ctx context.Context) (Pending, error) {
+	var out Pending
+	err := c.do(ctx, http.MethodGet, "/api/system/pending", nil, nil, &out)
+	return out, err
+}
+
 // Undrain lets a drained node take work again.
 func (c *Client) Undrain(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodPost, "/api/skalds/"+url.PathEscape(id)+"/undrain", nil, nil, nil)

@@ -20,6 +20,16 @@ type NewTask struct {
 	MaxAttempts      *int        `json:"maxAttempts,omitempty" minimum:"0" maximum:"1000000" doc:"How many failures end the task: 1 the first, 0 none. Default MAX_ATTEMPTS (3)."`
 	MaxCrashes       *int        `json:"maxCrashes,omitempty" minimum:"0" maximum:"1000000" doc:"How often the process of its node may die while it runs until that ends the task; 0 any number. Default MAX_CRASHES (3)."`
 	Backoff          *NewBackoff `json:"backoff,omitempty" doc:"The waits between attempts. Default RETRY_BACKOFF_BASE, _FACTOR and _MAX."`
+	Namespace        string      `json:"namespace,omitempty" maxLength:"256" doc:"Namespaces of one priority get the nodes in turn. Default: the one of tasks without a namespace."`
+	Labels           any         `json:"labels,omitempty" doc:"Which nodes it may run on: a selector in Kubernetes' syntax (\"zone=cn-north,gpu in (a100,h100),!spot\"), or plain labels ({\"zone\":\"cn-north\"})."`
+	Selector         string      `json:"selector,omitempty" maxLength:"4096" doc:"A selector beside plain labels: all of both must match."`
+	Strategy         string      `json:"strategy,omitempty" maxLength:"256" doc:"How its node is picked. Default: the dispatcher's strategy."`
+	StickyKey        string      `json:"stickyKey,omitempty" maxLength:"256" doc:"With the strategy STICKY, tasks of the same key go to the same node."`
+	AntiAffinityKey  string      `json:"antiAffinityKey,omitempty" maxLength:"256" doc:"It runs on no node that holds a task of the same key."`
+	Slots            int         `json:"slots,omitempty" minimum:"0" maximum:"1000000" doc:"How many slots of its node's capacity it takes. Default 1."`
+	ConcurrencyKey   string      `json:"concurrencyKey,omitempty" maxLength:"256" doc:"No more tasks of one key are on nodes at once than concurrencyLimit."`
+	ConcurrencyLimit int         `json:"concurrencyLimit,omitempty" minimum:"0" maximum:"1000000" doc:"Default 1."`
+	Pool             string      `json:"pool,omitempty" maxLength:"256" doc:"No more tasks of one pool are on nodes at once than the pool's limit, see /api/pools."`
 	Dependencies     []string    `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks."`
 }
 
@@ -103,6 +113,7 @@ type Node struct {
 	CPUs           int               `json:"cpus" doc:"Cores that the process may use; 0 if unknown."`
 	MemoryTotal    int64             `json:"memoryTotal" doc:"Bytes that the process may use, of the machine or of its cgroup; 0 if unknown."`
 	StartedAt      int64             `json:"startedAt" doc:"Epoch milliseconds, by the node's clock."`
+	Nonsense       string            `json:"nonsense,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
 	SetAside       *SetAside         `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
 	Tasks          []NodeTask        `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
 
@@ -134,16 +145,22 @@ type NodePage struct {
 	NextCursor string `json:"nextCursor,omitempty" doc:"Id of the last node of this page; give it as cursor for the next page."`
 }
 
-// Dispatcher says what the dispatcher does. Only the strategy can be set.
+// Dispatcher says what the dispatcher does. Only the strategy can be set here.
 type Dispatcher struct {
-	Strategy    string         `json:"strategy" doc:"LEAST_TASKS, ROUND_ROBIN or RANDOM."`
+	Strategy    string         `json:"strategy" doc:"How nodes are picked for tasks that say nothing of it: LEAST_TASKS, ROUND_ROBIN, RANDOM, ..."`
 	Leader      Leader         `json:"leader" required:"false" readOnly:"true"`
 	IsLeader    bool           `json:"isLeader" required:"false" readOnly:"true" doc:"Whether the controller that answers leads. The numbers are its own."`
 	IntervalMs  int64          `json:"intervalMs" required:"false" readOnly:"true" doc:"Milliseconds between two rounds, if nothing wakes the dispatcher earlier."`
 	Rounds      int64          `json:"rounds" required:"false" readOnly:"true" doc:"Rounds since this controller started."`
 	Placed      int64          `json:"placed" required:"false" readOnly:"true" doc:"Tasks placed since this controller started."`
-	Waiting     map[string]int `json:"waiting,omitempty" readOnly:"true" doc:"Why tasks were not placed in the last round: reason to number of tasks."`
+	Waiting     map[string]int `json:"waiting,omitempty" readOnly:"true" doc:"Why queues wait: reason to number of queues. READY ones are placed in their turn. See /api/system/pending for tasks."`
 	LastRoundAt int64          `json:"lastRoundAt" required:"false" readOnly:"true" doc:"Epoch milliseconds; 0 = none yet."`
+	Failed      int64          `json:"failed" required:"false" readOnly:"true" doc:"Tasks that were claimed, and certainly not published, and wait again."`
+	Lost        int64          `json:"lost" required:"false" readOnly:"true" doc:"Claims that another change of the task came before."`
+	Queues      int            `json:"queues" required:"false" readOnly:"true" doc:"Queues that are known: tasks of one queue ask for the same."`
+	LastRound   Round          `json:"lastRound" required:"false" readOnly:"true" doc:"What the last round did."`
+	Throttle    Throttle       `json:"throttle" required:"false" readOnly:"true" doc:"What is sent and not started, and how that slows the dispatcher down."`
+	Settings    *Settings      `json:"settings,omitempty" readOnly:"true" doc:"What was changed at run time."`
 	Nodes       int            `json:"nodes" required:"false" readOnly:"true" doc:"Nodes that could take work in the last round."`
 	Timing      Timing         `json:"timing" required:"false" readOnly:"true"`
 }
@@ -154,6 +171,99 @@ type Timing struct {
 	LostAfterMs         int64 `json:"lostAfterMs" doc:"NODE_LOST_AFTER."`
 	StopMarginMs        int64 `json:"stopMarginMs" doc:"NODE_STOP_MARGIN."`
 	LeaderLeaseMs       int64 `json:"leaderLeaseMs" doc:"LEADER_LEASE, which only controllers have."`
+}
+
+// Round is what one round of the dispatcher did.
+type Round struct {
+	Placed int   `json:"placed"`
+	Failed int   `json:"failed"`
+	TookMs int64 `json:"tookMs" doc:"Milliseconds."`
+}
+
+// Throttle says how the dispatcher slows down.
+type Throttle struct {
+	Unstarted  int `json:"unstarted" doc:"Tasks that are sent to nodes and that no node has reported as started."`
+	MaxPending int `json:"maxPending" doc:"How many may be, then nothing is sent (DISPATCHER_MAX_PENDING); 0 = no limit."`
+	Step       int `json:"step" doc:"0 = as fast as it can; from half of maxPending on the pauses between rounds grow, up to step 5."`
+	MaxBacklog int `json:"maxBacklog" doc:"How many tasks may wait before submits are refused with 429 (MAX_BACKLOG); 0 = no limit."`
+}
+
+// Settings are what can be changed of the dispatcher at run time. They hold for all controllers, over restarts.
+type Settings struct {
+	Version          int64           `json:"version" doc:"+1 at every change."`
+	Strategy         string          `json:"strategy,omitempty" doc:"Empty = as configured."`
+	Paused           bool            `json:"paused" doc:"Nothing is dispatched."`
+	PausedClasses    []string        `json:"pausedClasses" nullable:"false"`
+	PausedNamespaces []string        `json:"pausedNamespaces" nullable:"false"`
+	Rate             *Rate           `json:"rate,omitempty" doc:"Of all tasks; absent = no limit."`
+	ClassRates       map[string]Rate `json:"classRates" doc:"By class; * is each class without an own one."`
+	NodeRates        map[string]Rate `json:"nodeRates" doc:"By node id; * is each node without an own one."`
+	NamespaceLimits  map[string]int  `json:"namespaceLimits" doc:"Tasks on nodes at once, by namespace."`
+	Pools            map[string]int  `json:"pools" doc:"Tasks on nodes at once, by pool."`
+}
+
+// Rate is a token bucket.
+type Rate struct {
+	PerSecond float64 `json:"perSecond" minimum:"0" maximum:"1000000" doc:"Tasks that may start a second, on the average; 0 = none."`
+	Burst     int     `json:"burst,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks that may start at once after a pause. Default: perSecond, at least 1."`
+}
+
+// Pool is a named pool: no more of its tasks are on nodes at once than its limit.
+type Pool struct {
+	Name  string `json:"name"`
+	Limit int    `json:"limit" minimum:"0" maximum:"10000000"`
+	InUse int    `json:"inUse" required:"false" readOnly:"true" doc:"Tasks of it that are on nodes, as the leader knows; 0 where no controller leads."`
+}
+
+// Explanation says why a task is where it is, or why it waits and what would help.
+type Explanation struct {
+	ID        string            `json:"id"`
+	Status    task.Status       `json:"lifecycleStatus"`
+	Reason    string            `json:"reason" doc:"A short code: READY, NODES_FULL, BACKOFF, ..."`
+	Text      string            `json:"text" doc:"The reason as a sentence."`
+	Help      string            `json:"help,omitempty" doc:"What would help."`
+	Until     int64             `json:"until,omitempty" doc:"Epoch milliseconds until when it waits in any case; 0 = not known."`
+	Queue     string            `json:"queue,omitempty" doc:"The queue that it waits in."`
+	Placement *Placement        `json:"placement,omitempty" doc:"What the nodes say to a task of its kind."`
+	NotTaking map[string]string `json:"notTaking,omitempty" doc:"Nodes that are there and take no work, and why; at most ten."`
+}
+
+// Placement says how many nodes each filter takes away, in this order, and which of the others are the best.
+type Placement struct {
+	Strategy     string      `json:"strategy"`
+	Nodes        int         `json:"nodes" doc:"That take work at all."`
+	NoClass      int         `json:"noClass"`
+	NoLabels     int         `json:"noLabels"`
+	TooSmall     int         `json:"tooSmall" doc:"Could never hold so many slots of the class."`
+	AntiAffinity int         `json:"antiAffinity" doc:"Hold a task of the same anti-affinity key."`
+	Avoided      int         `json:"avoided" doc:"Were crashed by the task."`
+	Throttled    int         `json:"throttled" doc:"Have used up their rate limit."`
+	Kept         int         `json:"kept" doc:"Take nothing, so that they become empty for a task that must be alone."`
+	Full         int         `json:"full"`
+	FullNodes    []string    `json:"fullNodes,omitempty" nullable:"false" doc:"At most ten of them."`
+	Best         []NodeScore `json:"best,omitempty" nullable:"false" doc:"At most three, the best first."`
+}
+
+// NodeScore is how a strategy sees a node.
+type NodeScore struct {
+	Node  string `json:"node"`
+	Score string `json:"score" doc:"In words."`
+}
+
+// Pending groups all tasks that wait by reason.
+type Pending struct {
+	Total  int64          `json:"total"`
+	Groups []PendingGroup `json:"groups" nullable:"false" doc:"The largest first."`
+}
+
+// PendingGroup is the tasks that wait for one reason.
+type PendingGroup struct {
+	Reason string   `json:"reason"`
+	Tasks  int64    `json:"tasks"`
+	Queues int      `json:"queues,omitempty"`
+	Text   string   `json:"text,omitempty" doc:"The reason as a sentence, of the largest queue."`
+	Help   string   `json:"help,omitempty"`
+	Sample []string `json:"sample,omitempty" nullable:"false" doc:"Some of the queues, those with the most tasks first."`
 }
 
 // Leader is the controller that dispatches.

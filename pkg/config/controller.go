@@ -38,6 +38,17 @@ type Controller struct {
 	DispatcherInterval time.Duration `envconfig:"DISPATCHER_INTERVAL" default:"5s" range:"10ms..1h"`
 	// DispatcherStrategy is the strategy that the dispatcher starts with.
 	DispatcherStrategy Strategy `envconfig:"DISPATCHER_STRATEGY" default:"LEAST_TASKS"`
+	// DispatcherPriorityMode says how priorities share the nodes.
+	DispatcherPriorityMode PriorityMode `envconfig:"DISPATCHER_PRIORITY_MODE" default:"strict"`
+	// PriorityAging is how long a task waits for each step of priority that it
+	// moves up; 0 = it stays where it is.
+	PriorityAging time.Duration `envconfig:"PRIORITY_AGING" default:"1m" range:"0s..87600h"`
+	// DispatcherMaxPending is how many tasks may be sent to nodes and not
+	// started; 0 = no limit. From half of it on, the dispatcher slows down.
+	DispatcherMaxPending int `envconfig:"DISPATCHER_MAX_PENDING" default:"1000" range:"0..1000000"`
+	// MaxBacklog is how many tasks may wait before submits are refused with 429;
+	// 0 = no limit.
+	MaxBacklog int `envconfig:"MAX_BACKLOG" default:"0" range:"0..1000000000"`
 	// AssignResendAfter is how long an assignment may go unreported before it is
 	// sent again.
 	AssignResendAfter time.Duration `envconfig:"ASSIGN_RESEND_AFTER" default:"2s" range:"100ms..10m"`

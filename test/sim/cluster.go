@@ -27,7 +27,8 @@ type settings struct {
 	lease, resendAfter, interval     time.Duration
 	watch                            time.Duration // MONITOR_SKALD_INTERVAL
 
-	retention time.Duration
+	retention  time.Duration
+	maxPending int // tasks that are sent and not started; 0 = any number
 
 	faults time.Duration // how long faults happen
 	rest   time.Duration // how long everything may take to end after them

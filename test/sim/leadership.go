@@ -13,6 +13,7 @@ import (
 	"github.com/skalds-go/skalds/controller/ingest"
 	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/controller/monitor"
+	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
@@ -54,13 +55,15 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	if c.guards.noDrift {
 		after = c.cfg.lostAfter
 	}
-	l.fleet = fleet.New(fleet.Config{GiveAwayAfter: after, StaleAfter: 3 * c.cfg.heartbeat, Protocol: events.Version})
+	l.fleet = fleet.New(fleet.Config{GiveAwayAfter: after, StaleAfter: 3 * c.cfg.heartbeat, Protocol: events.Version,
+		Term: lease.Term(), MaxPending: c.cfg.maxPending})
 	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
 		told: map[string]bool{}}
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
-		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64()}, c.store(roleDispatcher), l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
+		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64(), MaxPending: c.cfg.maxPending,
+		Order: order.Config{Mode: order.Strict, Aging: time.Minute}}, c.store(roleDispatcher), l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
 	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, quarantine{c.bus()}, c.process.clock, ingest.Hooks{
-		Room: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
+		Room: c.work.Signal, Again: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
 	}, c.ingest, quiet)
 	l.service = ingest.NewService(in, l.transport, lease.Term(), c.bus(), func(p int, from kafka.Position) ingest.Reader {
 		return c.bus().Reader(events.TopicStatus, p, from)

@@ -155,10 +155,11 @@ func (l *leadership) place() {
 	next, pause := w.now, time.Duration(0)
 	for !l.over() {
 		w.park(next, func() bool { return l.over() || taken(l.work) })
-		look := w.now >= next
+		due := time.Duration(0) // until a node may take work again
+		list := true
 		for more := true; more && !l.over(); {
-			out, err := l.dispatcher.Round(l.acting, look)
-			look = false
+			out, err := l.dispatcher.Round(l.acting, list)
+			list, due = false, out.Next
 			more = out.More && err == nil && out.Failed == 0
 			if err == nil && out.Failed == 0 {
 				pause = 0
@@ -171,7 +172,11 @@ func (l *leadership) place() {
 			l.rest(pause)
 			l.work.Signal()
 		}
-		next = c.at(c.Boot() + l.cfg.interval)
+		wait := l.cfg.interval
+		if due > 0 {
+			wait = min(wait, due)
+		}
+		next = c.at(c.Boot() + wait)
 	}
 }
 

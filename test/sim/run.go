@@ -87,6 +87,7 @@ func draw(w *world, o options) settings {
 	if w.chance(300) {
 		s.replicas = 1
 	}
+	s.maxPending = []int{0, 0, 4, 1000}[w.rng.IntN(4)]
 	s.retention = time.Hour
 	if w.chance(60) {
 		s.retention = w.between(5*time.Second, 20*time.Second)

@@ -1,0 +1,88 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// crowd is a dispatcher on a store with n tasks that wait and that a node of one slot can run one after the other, and others that nothing can.
+func crowd(b *testing.B, n, hopeless int) *bundle {
+	b.Helper()
+	bun := setup(b, node("n1", 1, "a"))
+	fill := func(n int, class string) {
+		for from := 0; from < n; from += store.MaxBatch {
+			tasks := make([]task.Task, min(store.MaxBatch, n-from))
+			for i := range tasks {
+				tasks[i] = task.Task{ID: fmt.Sprint(class, from+i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
+					CreateDateTime: int64(from + i), Priority: (from + i) % 11}
+			}
+			if _, err := bun.store.Create(b.Context(), tasks); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	fill(hopeless, "missing")
+	fill(n, "a")
+	if _, err := bun.d.Round(b.Context(), true); err != nil {
+		b.Fatal(err)
+	}
+	return bun
+}
+
+// serve ends the task that runs and places the next one.
+func (b *bundle) serve(tb testing.TB) {
+	tb.Helper()
+	var held task.Task
+	if err := b.store.Active(tb.Context(), func(t *task.Task) error { held = *t; return nil }); err != nil || held.ID == "" {
+		tb.Fatalf("nothing runs: %v", err)
+	}
+	r := task.Report{ID: held.ID, Attempt: held.Attempt, ClaimID: held.ClaimID, Kind: task.ReportFinished, FinishedAt: 2}
+	if _, err := b.store.Store.Apply(tb.Context(), r.Changes(1)); err != nil {
+		tb.Fatal(err)
+	}
+	b.fleet.Reported(fleet.Key{Node: held.Executor, Incarnation: held.Incarnation}, &r)
+	if out, err := b.d.Round(tb.Context(), true); err != nil || out.Placed != 1 {
+		tb.Fatalf("%+v %v", out, err)
+	}
+}
+
+// BenchmarkBacklog says how much longer it takes to place one task while 1,000,000 wait than while 1,000 do, as the ratio of the two within
+// one run; the goal is 1.5.
+func BenchmarkBacklog(b *testing.B) {
+	small, large := crowd(b, 1000, 0), crowd(b, 1_000_000, 0)
+	var times [2]time.Duration
+	n := 0
+	for b.Loop() {
+		for i, bun := range []*bundle{small, large} {
+			began := time.Now()
+			bun.serve(b)
+			times[i] += time.Since(began)
+		}
+		n++
+		if n%900 == 0 {
+			small = crowd(b, 1000, 0)
+		}
+	}
+	b.ReportMetric(float64(times[1])/float64(times[0]), "ratio")
+	b.ReportMetric(float64(times[1].Nanoseconds())/float64(n), "ns/large")
+}
+
+// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that nothing can run, of ten priorities above and below theirs.
+func BenchmarkHopeless(b *testing.B) {
+	bun := crowd(b, 10_000, 990_000)
+	before := bun.store.pages
+	n := 0
+	for b.Loop() {
+		bun.serve(b)
+		if n++; n%9000 == 0 {
+			bun = crowd(b, 10_000, 990_000)
+			before = bun.store.pages
+		}
+	}
+	b.ReportMetric(float64(bun.store.pages-before)/float64(max(n%9000, 1)), "pages/task")
+}

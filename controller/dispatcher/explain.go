@@ -1,0 +1,143 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Explanation is why a task that waits does so, and what would help.
+type Explanation struct {
+	Reason    Reason                 `json:"reason"`
+	Text      string                 `json:"text"`
+	Help      string                 `json:"help,omitempty"`
+	Queue     string                 `json:"queue"`
+	Until     int64                  `json:"until,omitempty"` // epoch ms; 0 = not known
+	Placement *placement.Explanation `json:"placement,omitempty"`
+	NotTaking map[string]string      `json:"notTaking,omitempty"` // nodes that are there and take no work, and why; the first of them
+}
+
+// Ready is the reason of a task that nothing keeps waiting: it comes in its turn.
+const Ready Reason = "READY"
+
+// Explain says why a task waits (Created, Passive, without notBefore).
+func (d *Dispatcher) Explain(t *task.Task) Explanation {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refresh()
+	l := line{name: t.Queue()}
+	l.learn(t)
+	e := Explanation{Queue: l.name}
+	now := d.moment()
+	var wait time.Duration
+	if e.Reason, wait = d.gate(&l, now); wait > 0 {
+		e.Until = d.clock.Now().Add(wait).UnixMilli()
+	}
+	if e.Reason == "" {
+		q := d.askFor(&l, t)
+		p := d.cluster.Explain(&q)
+		e.Placement, e.Reason = &p, p.Reason
+		e.NotTaking = d.notTaking()
+	}
+	if e.Reason == "" {
+		e.Reason = Ready
+	}
+	e.Text, e.Help = d.words(&l, &e)
+	return e
+}
+
+// maxNamed bounds how many nodes an explanation names.
+const maxNamed = 10
+
+func (d *Dispatcher) notTaking() map[string]string {
+	_, not := d.fleet.View(d.clock.Boot())
+	if len(not) <= maxNamed {
+		return not
+	}
+	first := make(map[string]string, maxNamed)
+	for _, id := range slices.Sorted(maps.Keys(not))[:maxNamed] {
+		first[id] = not[id]
+	}
+	return first
+}
+
+// Group is the tasks that wait for one reason.
+type Group struct {
+	Reason Reason   `json:"reason"`
+	Text   string   `json:"text"`
+	Help   string   `json:"help,omitempty"`
+	Tasks  int64    `json:"tasks"`
+	Queues int      `json:"queues"`
+	Sample []string `json:"sample"` // names of some of the queues, those with the most tasks first
+}
+
+// maxSample bounds how many queues a group names.
+const maxSample = 5
+
+// Pending groups all tasks that wait by reason, the largest group first. It counts them, so it is for people, not for loops.
+func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
+	depths := make(map[string]int64)
+	for after, more := "", true; more; {
+		page, err := d.store.Depths(ctx, after, store.MaxBatch)
+		if err != nil {
+			return nil, fmt.Errorf("count what waits: %w", err)
+		}
+		maps.Copy(depths, page)
+		if more = len(page) == store.MaxBatch && len(depths) < maxLines; more {
+			after = slices.Max(slices.Collect(maps.Keys(page)))
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refresh()
+	now := d.moment()
+	groups := make(map[Reason]*Group)
+	for _, name := range slices.SortedFunc(maps.Keys(depths), func(a, b string) int {
+		if depths[a] != depths[b] {
+			return int(min(max(depths[b]-depths[a], -1), 1))
+		}
+		return min(max(len(a)-len(b), -1), 1)
+	}) {
+		l, ok := d.lines.byName[name]
+		why := Ready
+		if ok && l.known {
+			if kept, _ := d.keeps(l, now); kept != "" {
+				why = kept
+			}
+		}
+		g := groups[why]
+		if g == nil {
+			g = &Group{Reason: why}
+			groups[why] = g
+			if ok && l.known {
+				e := Explanation{Reason: why}
+				q := d.ask(l)
+				p := d.cluster.Explain(&q)
+				e.Placement = &p
+				g.Text, g.Help = d.words(l, &e)
+			}
+		}
+		g.Tasks += depths[name]
+		g.Queues++
+		if len(g.Sample) < maxSample {
+			g.Sample = append(g.Sample, name)
+		}
+	}
+	list := make([]Group, 0, len(groups))
+	for _, g := range groups {
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b Group) int {
+		if a.Tasks != b.Tasks {
+			return int(min(max(b.Tasks-a.Tasks, -1), 1))
+		}
+		return slices.Compare([]string{string(a.Reason)}, []string{string(b.Reason)})
+	})
+	return list, nil
+}

@@ -1,0 +1,170 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// line is what the dispatcher knows of a queue: what its tasks ask for, and where its head stands. It holds tasks only within a round.
+type line struct {
+	name    string
+	item    order.Item
+	request placement.Request // of a task of the line that must not be alone and avoids nothing
+
+	class, key, pool, anti string
+	keyLimit               int
+
+	known bool        // the above is known: a task of it has been read
+	seen  int64       // the pass of the listing that showed it last
+	from  store.Place // what stands before it cannot be placed now, though the line could
+	why   Reason      // it waits, as of the last look; empty = it could be placed
+
+	tasks []task.Task // read in this round
+	at    int         // the first of them that is left
+	more  bool        // there may be others behind them
+	read  int         // how many were read last
+	round int64       // the round that they were read in
+}
+
+// learn takes in what a task of the line asks for.
+func (l *line) learn(t *task.Task) {
+	l.known = true
+	l.class, l.key, l.keyLimit, l.pool, l.anti = t.ClassName, t.ConcurrencyKey, t.KeyLimit(), t.Pool, t.AntiAffinityKey
+	selector, err := t.NodeSelector()
+	if err != nil {
+		selector = task.Selector{} // the task is refused before it is placed
+	}
+	l.request = placement.Request{Class: t.ClassName, Selector: selector, Slots: t.Width()}
+	l.item.Priority, l.item.Namespace, l.item.Slots = t.Priority, t.Namespace, t.Width()
+	l.head(t)
+}
+
+// head notes where the line's head stands.
+func (l *line) head(t *task.Task) { l.item.Created, l.item.ID = t.CreateDateTime, t.ID }
+
+// left is the tasks of the line that were read in this round and not dealt with.
+func (l *line) left() []task.Task { return l.tasks[l.at:] }
+
+// Limits of what is known of the queues.
+const (
+	maxLines = 100_000 // queues that are known at once: beyond it, those that cannot be placed make room for others
+	maxLists = 10      // pages of names that a round reads
+)
+
+// lines is the queues that are known.
+type lines struct {
+	byName map[string]*line
+	pass   int64  // of the listing
+	next   string // where the listing goes on
+	going  bool   // a pass has begun and has not ended
+	evict  []*line
+}
+
+// list reads which queues there are: a page after the other, in one pass through all of them, that may take several rounds.
+func (d *Dispatcher) list(ctx context.Context) error {
+	if !d.lines.going {
+		d.lines.going, d.lines.next = true, ""
+		d.lines.pass++
+	}
+	for range maxLists {
+		page, err := d.store.Queues(ctx, d.lines.next, store.MaxBatch)
+		if err != nil {
+			return fmt.Errorf("list the queues: %w", err)
+		}
+		d.bad(page.Bad)
+		d.mu.Lock()
+		for _, name := range page.Names {
+			d.lines.see(name)
+		}
+		if n := len(page.Names); n > 0 {
+			d.lines.next = page.Names[n-1]
+		}
+		if !page.More {
+			d.lines.end()
+		}
+		d.mu.Unlock()
+		if !page.More {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) bad(list []store.BadDocument) {
+	for _, b := range list {
+		d.log.Warn("a task's document does not decode and was marked Failed", "task", b.ID, "reason", b.Reason)
+	}
+}
+
+// see notes that a queue is there.
+func (l *lines) see(name string) {
+	if known, ok := l.byName[name]; ok {
+		known.seen = l.pass
+		return
+	}
+	if len(l.byName) >= maxLines && !l.makeRoom() {
+		return
+	}
+	l.byName[name] = &line{name: name, seen: l.pass}
+}
+
+// makeRoom forgets a queue that cannot be placed. The next pass shows it again.
+func (l *lines) makeRoom() bool {
+	if len(l.evict) == 0 {
+		for _, other := range l.byName {
+			if other.why != "" && other.seen != l.pass {
+				l.evict = append(l.evict, other)
+			}
+		}
+	}
+	for len(l.evict) > 0 {
+		other := l.evict[len(l.evict)-1]
+		l.evict = l.evict[:len(l.evict)-1]
+		if l.byName[other.name] == other {
+			delete(l.byName, other.name)
+			return true
+		}
+	}
+	return false
+}
+
+// end ends a pass: what it has not shown is empty.
+func (l *lines) end() {
+	l.going, l.evict = false, nil
+	for name, known := range l.byName {
+		if known.seen != l.pass {
+			delete(l.byName, name)
+		}
+		known.from = store.Place{}
+	}
+}
+
+// fetch reads on in a line.
+func (d *Dispatcher) fetch(ctx context.Context, l *line, limit int) error {
+	after := l.from
+	if l.round == d.rounds && len(l.tasks) > 0 {
+		after = store.After(&l.tasks[len(l.tasks)-1])
+	}
+	page, err := d.store.Waiting(ctx, l.name, after, limit)
+	if err != nil {
+		return fmt.Errorf("read tasks that wait: %w", err)
+	}
+	d.bad(page.Bad)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.tasks, l.at, l.more, l.read, l.round = page.Tasks, 0, page.More, limit, d.rounds
+	switch {
+	case len(page.Tasks) > 0:
+		l.learn(&page.Tasks[0])
+	case l.from.Set:
+		l.from = store.Place{} // its end: the next round begins anew
+	case !page.More:
+		delete(d.lines.byName, l.name)
+	}
+	return nil
+}

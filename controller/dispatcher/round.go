@@ -1,0 +1,424 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// Outcome is what one round did.
+type Outcome struct {
+	Placed int
+	Failed int           // claimed, but not published
+	More   bool          // there is more to look at
+	Next   time.Duration // until a token comes that tasks wait for, or a node may take work again; 0 = not known
+}
+
+// Limits of a round.
+const (
+	maxTasks = 10_000 // that it looks at
+	maxHeads = 1000   // queues whose first task it reads to know what they ask for
+	minRead  = 4      // tasks that are read of a queue at the least
+)
+
+// round is what one round goes by.
+type round struct {
+	now    int64 // epoch ms
+	moment time.Time
+	out    Outcome
+	looked int // tasks
+	lost   int // claims
+	picks  []pick
+	ends   []task.Change // of tasks that are not to run
+}
+
+// pick is a task, the node it goes to, and the line it came from.
+type pick struct {
+	task   *task.Task
+	to     fleet.Target
+	change task.Change
+	claim  fleet.Claim
+	line   *line
+	dec    placement.Decision
+}
+
+// Round places what waits, as long as there is room. With list it looks for queues that it does not know; without, it goes on with those
+// that it knows.
+func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
+	if err := d.giveBack(ctx, nil); err != nil { // what is owed
+		return Outcome{}, err
+	}
+	began := d.clock.Boot()
+	d.rounds++
+	r := round{now: d.clock.Now().UnixMilli(), moment: d.moment()}
+	if list || d.lines.going {
+		if err := d.list(ctx); err != nil {
+			return r.out, err
+		}
+		r.out.More = d.lines.going
+	}
+	err := d.round(ctx, &r, list)
+	d.drop(r.picks) // an error has come between
+	if back := d.fleet.NextBack(); back > 0 {
+		r.wait(max(back-d.clock.Boot(), time.Millisecond))
+	}
+	d.note(&r, began)
+	return r.out, err
+}
+
+func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
+	d.mu.Lock()
+	d.refresh()
+	d.cluster.Begin()
+	d.order.Begin(r.now)
+	if slots, queue := d.room(); slots+queue == 0 && !list {
+		d.mu.Unlock()
+		return nil
+	}
+	unknown := d.enter(r)
+	d.mu.Unlock()
+	for _, l := range unknown {
+		if err := d.fetch(ctx, l, d.readSize(l)); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		d.admit(r, l)
+		d.mu.Unlock()
+	}
+	for {
+		d.mu.Lock()
+		todo, l := d.step(r)
+		d.mu.Unlock()
+		switch todo {
+		case done:
+			return d.flush(ctx, r)
+		case flush:
+			if err := d.flush(ctx, r); err != nil {
+				return err
+			}
+			if r.out.Failed > 0 {
+				return nil
+			}
+		case fetch:
+			limit := d.readSize(l)
+			if err := d.fetch(ctx, l, limit); err != nil {
+				return err
+			}
+			d.mu.Lock()
+			d.admit(r, l)
+			d.mu.Unlock()
+		}
+	}
+}
+
+// told takes in what the fleet tells of the nodes.
+type told struct{ *Dispatcher }
+
+// Set implements fleet.Placer.
+func (d told) Set(n placement.Node) {
+	_, n.Throttled = d.buckets.throttled[n.ID]
+	d.cluster.Set(n)
+}
+
+// Remove implements fleet.Placer.
+func (d told) Remove(id string) { d.cluster.Remove(id) }
+
+// Recount implements fleet.Placer.
+func (d told) Recount(id string, by int64) { d.cluster.Recount(id, by) }
+
+// refresh takes in what has changed about the nodes, and which of them have tokens again.
+func (d *Dispatcher) refresh() {
+	d.fleet.Changes(d.clock.Boot(), told{d})
+	now := d.moment()
+	for id := range d.buckets.throttled {
+		if d.buckets.nodes.of(id, now).ready(now) {
+			delete(d.buckets.throttled, id)
+			d.cluster.Throttle(id, false)
+		}
+	}
+}
+
+// room says how many slots are free, and how many short tasks may queue beside them.
+func (d *Dispatcher) room() (slots, queue int) {
+	slots, queue = d.cluster.Room()
+	if slots == 0 && !d.fleet.AnyShort() {
+		return 0, 0
+	}
+	return slots, queue
+}
+
+// enter puts all lines into the round that could be placed, and gives those of which nothing is known yet.
+func (d *Dispatcher) enter(r *round) []*line {
+	var unknown []*line
+	for _, l := range d.lines.byName {
+		l.tasks, l.at, l.read = nil, 0, 0
+		if !l.known {
+			unknown = append(unknown, l)
+			continue
+		}
+		d.push(r, l)
+	}
+	slices.SortFunc(unknown, func(a, b *line) int { return strings.Compare(a.name, b.name) })
+	if len(unknown) > maxHeads {
+		unknown, r.out.More = unknown[:maxHeads], true
+	}
+	return unknown
+}
+
+// push puts a line into the round, if it could be placed.
+func (d *Dispatcher) push(r *round, l *line) {
+	why, wait := d.keeps(l, r.moment)
+	r.wait(wait)
+	if l.why = why; why == "" {
+		l.item.Of = l
+		d.order.Push(&l.item)
+	}
+}
+
+// keeps says what keeps a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
+func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
+	if why, wait := d.gate(l, now); why != "" {
+		return why, wait
+	}
+	q := d.ask(l)
+	if why, ok := d.cluster.Feasible(&q); !ok {
+		return why, 0
+	}
+	return "", 0
+}
+
+// wait notes that tasks wait for a token.
+func (r *round) wait(d time.Duration) {
+	if d > 0 && (r.out.Next == 0 || d < r.out.Next) {
+		r.out.Next = d
+	}
+}
+
+// ask is what a task of the line asks of placement.
+func (d *Dispatcher) ask(l *line) placement.Request {
+	q := l.request
+	q.Strategy = d.settings.strategy
+	q.Short = d.fleet.Short(l.class)
+	if l.anti != "" {
+		q.Anti = d.fleet.Beside(l.anti)
+	}
+	return q
+}
+
+// askFor is what one task of the line asks of placement.
+func (d *Dispatcher) askFor(l *line, t *task.Task) placement.Request {
+	q := d.ask(l)
+	q.Alone, q.Avoid, q.StickyKey = t.Alone(), t.Crashed(), t.StickyKey
+	if s, ok := placement.ParseStrategy(t.Strategy); t.Strategy != "" && ok {
+		q.Strategy = s
+	}
+	return q
+}
+
+// because says how a node was picked, for people.
+func because(q *placement.Request, dec placement.Decision) string {
+	return string(q.Strategy)
+}
+
+// admit puts a line into the round whose tasks were read, if there are any. Those that can never run end here, even if the line waits.
+func (d *Dispatcher) admit(r *round, l *line) {
+	for len(l.left()) > 0 {
+		c, never := d.never(&l.left()[0], r.now)
+		if !never {
+			break
+		}
+		r.ends = append(r.ends, c)
+		l.at++
+	}
+	if len(l.left()) == 0 {
+		return
+	}
+	l.head(&l.left()[0])
+	d.push(r, l)
+}
+
+// todo is what a round has to do next.
+type todo uint8
+
+const (
+	done todo = iota
+	fetch
+	flush
+)
+
+// step goes on with the line that comes next until something has to be read or written.
+func (d *Dispatcher) step(r *round) (todo, *line) {
+	for {
+		if len(r.picks) == store.MaxBatch || len(r.ends) == store.MaxBatch {
+			return flush, nil
+		}
+		slots, queue := d.cluster.Room()
+		if slots+queue == 0 {
+			return done, nil
+		}
+		if r.looked >= maxTasks {
+			r.out.More = true
+			return done, nil
+		}
+		it := d.order.Next()
+		if it == nil {
+			return done, nil
+		}
+		l, _ := it.Of.(*line)
+		if len(l.left()) == 0 {
+			return fetch, l
+		}
+		if d.try(r, l, it) {
+			d.advance(l)
+		}
+	}
+}
+
+// readSize is how many tasks to read of a line: what may have room, shared with the other lines, and twice as many each time that was not
+// enough.
+func (d *Dispatcher) readSize(l *line) int {
+	slots, queue := d.cluster.Room()
+	fit := (slots + queue) / max(l.request.Slots, 1)
+	return min(max(fit/max(len(d.lines.byName), 1), 2*l.read, minRead), store.MaxBatch)
+}
+
+// advance goes on to the next task of a line. One that is yet to be read stands where the last one stood, until its turn comes.
+func (d *Dispatcher) advance(l *line) {
+	l.at++
+	switch {
+	case len(l.left()) > 0:
+		l.head(&l.left()[0])
+		d.order.Push(&l.item)
+	case l.more:
+		d.order.Push(&l.item)
+	case l.from.Set: // tasks were passed over: the next round begins anew
+		l.from = store.Place{}
+	default:
+		delete(d.lines.byName, l.name)
+	}
+}
+
+// try deals with a line's head. It reports false if the line waits from here on.
+func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
+	t := &l.left()[0]
+	r.looked++
+	if c, never := d.never(t, r.now); never {
+		r.ends = append(r.ends, c)
+		return true
+	}
+	why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
+	if l.why = why; why != "" {
+		r.wait(wait)
+		return false
+	}
+	q := d.askFor(l, t)
+	dec := d.cluster.Place(&q)
+	if dec.Reason != "" {
+		l.why = dec.Reason
+		if q.Alone || len(q.Avoid) > 0 { // what keeps this one does not keep the others
+			l.from = store.After(t)
+			return true
+		}
+		return false
+	}
+	d.reserve(r, l, t, &q, dec)
+	d.order.Served(it)
+	return true
+}
+
+// reserve counts a task as claimed, before the claim is written.
+func (d *Dispatcher) reserve(r *round, l *line, t *task.Task, q *placement.Request, dec placement.Decision) {
+	to, ok := d.fleet.Taking(dec.Node)
+	if !ok { // it cannot be: only Changes ends what Taking says, and it is the dispatcher that calls it
+		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", dec.Node))
+	}
+	keyPermit, poolPermit, _, _ := d.fleet.FreePermits(l.key, l.keyLimit, l.pool, d.settings.pools[l.pool])
+	p := pick{task: t, to: to, line: l, dec: dec, change: task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)}
+	a := p.change.Assign
+	a.KeyPermit, a.PoolPermit = keyPermit, poolPermit
+	p.claim = fleet.Claim{Key: to.Key, TaskID: t.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: t.ClassName, Alone: q.Alone,
+		Version: t.AttachmentsVersion, Slots: q.Slots, Namespace: t.Namespace, AntiAffinityKey: t.AntiAffinityKey,
+		KeyPermit: keyPermit, PoolPermit: poolPermit, Why: because(q, dec)}
+	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
+	r.picks = append(r.picks, p)
+	d.buckets.all.take(r.moment)
+	d.buckets.classes.of(l.class, r.moment).take(r.moment)
+	if b := d.buckets.nodes.of(dec.Node, r.moment); b != nil {
+		b.take(r.moment)
+		if !b.ready(r.moment) {
+			d.buckets.throttled[dec.Node] = struct{}{}
+			d.cluster.Throttle(dec.Node, true)
+			r.wait(b.wait(r.moment))
+		}
+	}
+}
+
+// never gives the end, or the hold, of a task that is not to run, or cannot.
+func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
+	if c, ok := task.Settle(t, now); ok {
+		return c, true
+	}
+	if n := len(t.Attachments); n > d.cfg.TaskMaxBytes {
+		return task.Refuse(t, fmt.Sprintf("attachments have %d bytes as JSON, %d at most (TASK_MAX_BYTES)", n, d.cfg.TaskMaxBytes), now), true
+	}
+	if reason := t.Unfit(); reason != "" {
+		return task.Refuse(t, reason, now), true
+	}
+	if t.Strategy != "" {
+		if _, ok := placement.ParseStrategy(t.Strategy); !ok {
+			return task.Refuse(t, fmt.Sprintf("strategy is %.100q, must be one of %v", t.Strategy, placement.Strategies()), now), true
+		}
+	}
+	return task.Change{}, false
+}
+
+// flush ends what is to be ended, and claims and publishes what was picked.
+func (d *Dispatcher) flush(ctx context.Context, r *round) error {
+	if d.lease.Remaining() <= 0 {
+		return ErrNotLeading
+	}
+	if len(r.ends) > 0 {
+		if _, err := d.store.Apply(ctx, r.ends); err != nil && !d.refusal(ctx, err) {
+			return fmt.Errorf("end %d tasks that cannot run: %w", len(r.ends), err)
+		}
+		r.ends = r.ends[:0]
+	}
+	if len(r.picks) == 0 {
+		return nil
+	}
+	picks := r.picks
+	r.picks = nil
+	won, err := d.claim(ctx, r, picks)
+	if err != nil {
+		return err
+	}
+	failed, err := d.publish(ctx, won)
+	r.out.Placed += len(won) - failed
+	r.out.Failed += failed
+	return err
+}
+
+// drop takes picks back that were not written.
+func (d *Dispatcher) drop(picks []pick) {
+	if len(picks) == 0 {
+		return
+	}
+	ids := make([]string, len(picks))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range picks {
+		p := &picks[i]
+		ids[i] = p.claim.ID
+		p.line.from = store.Place{}
+		d.cluster.Unplace(p.dec)
+	}
+	d.fleet.Drop(ids)
+}
