@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 the server or the task said no, 2 wrong usage or configura
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	},
-		newDev(), newController(), newNode(), newTask(), newNodes(), newStrategy(), newBenchCommand(), newHealth(), newVersion())
+		newDev(), newController(), newNode(), newTask(), newNodes(), newStrategy(), newDispatcher(), newLimit(), newBenchCommand(), newHealth(), newVersion())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%v", err) })
 	return root
 }

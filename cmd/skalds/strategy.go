@@ -52,7 +52,9 @@ func newStrategySet() *cobra.Command {
 		Short: "Change the strategy, from the next round on",
 		Long: `Change the strategy of all controllers, from the next round on; it outlives restarts.
 
-LEAST_TASKS takes the node with the most room, ROUND_ROBIN one after the other, RANDOM any.`,
+LEAST_TASKS takes the node with the most room, ROUND_ROBIN one after the other, RANDOM any, POWER_OF_TWO the better of any two, LEAST_LOAD the one
+whose machine has the most cpu and memory left, BINPACK the fullest that has room, SPREAD one of the value of a label with the fewest tasks (zone; or
+SPREAD:rack), STICKY the one that had tasks of the same stickyKey. IDLE| before any of them takes idle nodes first.`,
 		Example: `  skalds strategy set ROUND_ROBIN`,
 		Args:    arguments("STRATEGY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,10 +93,17 @@ func printDispatcher(w io.Writer, f format, d *client.Dispatcher) error {
 	p.add("Nodes", strconv.Itoa(d.Nodes))
 	p.add("Rounds", thousands(d.Rounds)+", the last "+age(d.LastRoundAt, time.Now())+" ago")
 	p.add("Placed", thousands(d.Placed))
+	p.add("Last round", fmt.Sprintf("%d placed, %d not published, in %s", d.LastRound.Placed, d.LastRound.Failed, human(time.Duration(d.LastRound.TookMs)*time.Millisecond)))
+	p.add("Sent, not started", fmt.Sprintf("%d of %d, slowed down to step %d of 5", d.Throttle.Unstarted, d.Throttle.MaxPending, d.Throttle.Step))
+	if d.Settings != nil {
+		for _, l := range settingsLines(d.Settings) {
+			p.add("Limit", l[0]+": "+l[1])
+		}
+	}
 	var waiting []string
 	for _, reason := range slices.Sorted(maps.Keys(d.Waiting)) {
 		waiting = append(waiting, fmt.Sprintf("%d (%s)", d.Waiting[reason], reason))
 	}
-	p.addIf("Waiting", strings.Join(waiting, ", "))
+	p.addIf("Queues", strings.Join(waiting, ", "))
 	return p.flush()
 }

@@ -18,7 +18,7 @@ func newTask() *cobra.Command {
 		Use:     "task",
 		Aliases: []string{"tasks"},
 		Short:   "Submit tasks, look at them, steer and repeat them",
-	}, newTaskSubmit(), newTaskList(), newTaskShow(), newTaskWait(), newTaskCancel(), newTaskPause(), newTaskResume(),
+	}, newTaskSubmit(), newTaskList(), newTaskShow(), newTaskExplain(), newTaskWait(), newTaskCancel(), newTaskPause(), newTaskResume(),
 		newTaskRetry(), newTaskUpdate())
 	return cmd
 }

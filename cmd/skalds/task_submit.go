@@ -20,7 +20,7 @@ const maxAttachmentsFile = 16 << 20
 func newTaskSubmit() *cobra.Command {
 	var flags apiFlags
 	var in client.NewTask
-	var attachments string
+	var attachments, labels string
 	var wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -39,6 +39,9 @@ The id of a task that exists is refused (exit code 1); the idempotency key of on
 				return usage(cmd, "--timeout says how long to wait: give --wait too")
 			}
 			in.ClassName = args[0]
+			if labels != "" {
+				in.Labels = labels
+			}
 			if attachments != "" {
 				raw, err := readAttachments(cmd, attachments)
 				if err != nil {
@@ -67,6 +70,15 @@ The id of a task that exists is refused (exit code 1); the idempotency key of on
 	f.StringVar(&in.ID, "id", "", "id of the task (default: a new one)")
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "a second submit with the same `key` stores nothing")
 	f.StringVar(&in.Name, "name", "", "a name for people")
+	f.StringVar(&in.Namespace, "namespace", "", "the namespace that it counts for")
+	f.StringVar(&labels, "labels", "", "which nodes it may run on: a `selector` such as 'zone=cn-north,gpu in (a100,h100),!spot'")
+	f.StringVar(&in.Strategy, "strategy", "", "how its node is picked (default: the dispatcher's strategy)")
+	f.StringVar(&in.StickyKey, "sticky-key", "", "with the strategy STICKY, tasks of the same `key` go to the same node")
+	f.StringVar(&in.AntiAffinityKey, "anti-affinity-key", "", "not on a node that holds a task of the same `key`")
+	f.IntVar(&in.Slots, "slots", 0, "slots of its node's capacity that it takes (default 1)")
+	f.StringVar(&in.ConcurrencyKey, "concurrency-key", "", "no more tasks of one `key` are on nodes at once than its limit")
+	f.IntVar(&in.ConcurrencyLimit, "concurrency-limit", 0, "that limit (default 1)")
+	f.StringVar(&in.Pool, "pool", "", "the pool whose limit it counts for")
 	f.BoolVarP(&wait, "wait", "w", false, "wait for the end of the task")
 	f.DurationVar(&timeout, "timeout", 0, "how long to wait, such as 30s; 0 waits for ever")
 	flags.add(cmd)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+func newDispatcher() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "dispatcher",
+		Short: "See what the dispatcher does and why tasks wait; pause it",
+	}, newDispatcherStatus(), newDispatcherPending(),
+		pauseCommand("pause", "Let nothing begin any more, or nothing of a class or a namespace",
+			`Let nothing begin any more, or nothing of a class or a namespace. What runs goes on; what was sent to a node and has not begun is called back. It holds
+for all controllers, also after restarts, until 'skalds dispatcher resume'.`, (*client.Client).PauseDispatch),
+		pauseCommand("resume", "End a pause",
+			`Let begin again what 'skalds dispatcher pause' kept waiting, in the same order. Each pause is ended for itself: that of the dispatcher, of a class, of a
+namespace.`, (*client.Client).ResumeDispatch))
+}
+
+func newDispatcherStatus() *cobra.Command {
+	cmd := newStrategyGet()
+	cmd.Use, cmd.Short, cmd.Example = "status", "Show what the dispatcher does, its limits and its pauses", `  skalds dispatcher status`
+	return cmd
+}
+
+func pauseCommand(verb, short, long string, do func(*client.Client, context.Context, client.Scope) (client.Settings, error)) *cobra.Command {
+	var flags apiFlags
+	var class, namespace string
+	cmd := &cobra.Command{
+		Use: verb, Short: short, Long: long,
+		Example: "  skalds dispatcher " + verb + "\n  skalds dispatcher " + verb + " --class resize",
+		Args:    arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			scope := client.Scope{ClassName: class}
+			if cmd.Flags().Changed("namespace") {
+				scope.Namespace = &namespace
+			}
+			s, err := do(c, cmd.Context(), scope)
+			if err != nil {
+				return err
+			}
+			return printSettings(cmd.OutOrStdout(), flags.format, &s)
+		},
+	}
+	cmd.Flags().StringVar(&class, "class", "", "only this class")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "only this namespace; empty is that of tasks without one")
+	flags.add(cmd)
+	return cmd
+}
+
+func newDispatcherPending() *cobra.Command {
+	var flags apiFlags
+	cmd := &cobra.Command{
+		Use:     "pending",
+		Short:   "Group all tasks that wait by reason",
+		Long:    `Group all tasks that wait by the reason for which they do. 'skalds task explain' says it of one task.`,
+		Example: `  skalds dispatcher pending`,
+		Args:    arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			p, err := c.Pending(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printPending(cmd.OutOrStdout(), flags.format, &p)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func printPending(w io.Writer, f format, p *client.Pending) error {
+	if f == asJSON {
+		return printJSON(w, p)
+	}
+	if f == asName {
+		for i := range p.Groups {
+			if err := printf(w, "%s\n", cell(p.Groups[i].Reason)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(p.Groups) == 0 {
+		return printf(w, "No task waits.\n")
+	}
+	c := columns(w)
+	if err := row(c, "TASKS", "REASON", "WHY"); err != nil {
+		return err
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		if err := row(c, thousands(g.Tasks), g.Reason, g.Text); err != nil {
+			return err
+		}
+	}
+	return c.Flush()
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+func newLimit() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "limit",
+		Short: "See and change limits: rates, tasks of a namespace, pools",
+	}, newLimitList(), newLimitSet(), newLimitRemove())
+}
+
+const limitKinds = `KIND is what is limited:
+
+  rate       tasks that start a second; of all, or, with --class or --node, of one class or node ('*': of each that has no own rate)
+  namespace  tasks of --namespace that are on nodes at once
+  pool       tasks of --pool that are on nodes at once`
+
+// limitFlags say which limit is meant.
+type limitFlags struct {
+	class, node, namespace, pool string
+}
+
+func (l *limitFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.class, "class", "", "the class of a rate")
+	cmd.Flags().StringVar(&l.node, "node", "", "the node of a rate")
+	cmd.Flags().StringVar(&l.namespace, "namespace", "", "the namespace; empty is that of tasks without one")
+	cmd.Flags().StringVar(&l.pool, "pool", "", "the pool")
+}
+
+// kind gives which limit the flags name.
+func (l *limitFlags) kind(cmd *cobra.Command, word string) (client.LimitKind, string, error) {
+	allowed := map[string][]string{"rate": {"class", "node"}, "namespace": {"namespace"}, "pool": {"pool"}}[word]
+	if allowed == nil {
+		return "", "", usage(cmd, "KIND is %q: must be rate, namespace or pool", word)
+	}
+	for _, flag := range []string{"class", "node", "namespace", "pool"} {
+		if cmd.Flags().Changed(flag) && !slices.Contains(allowed, flag) {
+			return "", "", usage(cmd, "--%s says nothing about a limit of the kind %s", flag, word)
+		}
+	}
+	switch {
+	case word == "namespace":
+		return client.LimitNamespace, l.namespace, nil
+	case word == "pool" && l.pool == "":
+		return "", "", usage(cmd, "say which pool: --pool NAME")
+	case word == "pool":
+		return client.LimitPool, l.pool, nil
+	case l.class != "" && l.node != "":
+		return "", "", usage(cmd, "a rate is of a class or of a node: give one of --class and --node")
+	case l.class != "":
+		return client.LimitClass, l.class, nil
+	case l.node != "":
+		return client.LimitNode, l.node, nil
+	}
+	return client.LimitRate, "", nil
+}
+
+func newLimitSet() *cobra.Command {
+	var flags apiFlags
+	var of limitFlags
+	var burst int
+	cmd := &cobra.Command{
+		Use:   "set KIND N",
+		Short: "Set a limit, from the next round on",
+		Long:  "Set a limit for all controllers; it outlives restarts. " + limitKinds,
+		Example: `  skalds limit set rate 50
+  skalds limit set rate 2 --class mail --burst 10
+  skalds limit set namespace 100 --namespace shop
+  skalds limit set pool 4 --pool gpu`,
+		Args: arguments("KIND", "N"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, err := of.kind(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			n, err := strconv.ParseFloat(args[1], 64)
+			rate := kind == client.LimitRate || kind == client.LimitClass || kind == client.LimitNode
+			if err != nil || n < 0 || !rate && n != float64(int(n)) {
+				return usage(cmd, "N is %q: must be a number of 0 or more, a whole one but for rates", args[1])
+			}
+			if burst != 0 && !rate {
+				return usage(cmd, "--burst is for rates")
+			}
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if rate {
+				err = c.SetRate(cmd.Context(), kind, name, client.Rate{PerSecond: n, Burst: burst})
+			} else {
+				err = c.SetTaskLimit(cmd.Context(), kind, name, int(n))
+			}
+			if err != nil {
+				return err
+			}
+			return showLimits(cmd, c, flags.format)
+		},
+	}
+	of.add(cmd)
+	cmd.Flags().IntVar(&burst, "burst", 0, "tasks that may start at once after a pause (default: N, at least 1)")
+	flags.add(cmd)
+	return cmd
+}
+
+func newLimitRemove() *cobra.Command {
+	var flags apiFlags
+	var of limitFlags
+	cmd := &cobra.Command{
+		Use:     "remove KIND",
+		Short:   "Remove a limit",
+		Long:    "Remove a limit. Tasks of a pool that is removed wait until it is made again. " + limitKinds,
+		Example: `  skalds limit remove rate --class mail`,
+		Args:    arguments("KIND"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, err := of.kind(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if err := c.RemoveLimit(cmd.Context(), kind, name); err != nil {
+				return err
+			}
+			return showLimits(cmd, c, flags.format)
+		},
+	}
+	of.add(cmd)
+	flags.add(cmd)
+	return cmd
+}
+
+func newLimitList() *cobra.Command {
+	var flags apiFlags
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the limits and the pauses",
+		Example: `  skalds limit list`,
+		Args:    arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return showLimits(cmd, c, flags.format)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func showLimits(cmd *cobra.Command, c *client.Client, f format) error {
+	s, err := c.Limits(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return printSettings(cmd.OutOrStdout(), f, &s)
+}
+
+func printSettings(w io.Writer, f format, s *client.Settings) error {
+	if f == asJSON {
+		return printJSON(w, s)
+	}
+	lines := settingsLines(s)
+	if len(lines) == 0 {
+		return printf(w, "No limits and no pauses.\n")
+	}
+	if f == asName {
+		for _, l := range lines {
+			if err := printf(w, "%s\n", cell(l[0])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c := columns(w)
+	if err := row(c, "WHAT", "LIMIT"); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if err := row(c, l[0], l[1]); err != nil {
+			return err
+		}
+	}
+	return c.Flush()
+}
+
+// settingsLines is each limit and pause with what it says.
+func settingsLines(s *client.Settings) [][2]string {
+	var lines [][2]string
+	add := func(what, limit string) { lines = append(lines, [2]string{what, limit}) }
+	rate := func(r client.Rate) string { return fmt.Sprintf("%v a second, %d at once", r.PerSecond, r.Burst) }
+	namespace := func(name string) string { return "namespace " + strconv.Quote(name) }
+	if s.Paused {
+		add("dispatcher", "paused")
+	}
+	for _, class := range s.PausedClasses {
+		add("class "+class, "paused")
+	}
+	for _, name := range s.PausedNamespaces {
+		add(namespace(name), "paused")
+	}
+	if s.Rate != nil {
+		add("all tasks", rate(*s.Rate))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.ClassRates)) {
+		add("class "+name, rate(s.ClassRates[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.NodeRates)) {
+		add("node "+name, rate(s.NodeRates[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.NamespaceLimits)) {
+		add(namespace(name), onNodes(s.NamespaceLimits[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
+		add("pool "+name, onNodes(s.Pools[name]))
+	}
+	return lines
+}
+
+func onNodes(n int) string { return strings.Replace("N on nodes at once", "N", strconv.Itoa(n), 1) }

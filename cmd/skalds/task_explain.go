@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+)
+
+func newTaskExplain() *cobra.Command {
+	return explainCommand(&cobra.Command{
+		Use:   "explain ID",
+		Short: "Say why a task is where it is, or why it waits and what would help",
+		Long: `Say in words why a task is where it is. For one that waits it says what keeps it waiting (no node has its class, all that match are full, a rate
+limit, a pause, ...), what would help, and how many nodes each condition leaves.`,
+		Example: `  skalds task explain 0198a1b2`,
+		Args:    arguments("ID"),
+	})
+}
+
+func explainCommand(cmd *cobra.Command) *cobra.Command {
+	var flags apiFlags
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := flags.connect()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		e, err := c.Explain(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return printExplanation(cmd.OutOrStdout(), flags.format, &e, time.Now())
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func printExplanation(w io.Writer, f format, e *client.Explanation, now time.Time) error {
+	switch f {
+	case asJSON:
+		return printJSON(w, e)
+	case asName:
+		return printf(w, "%s\n", cell(e.Reason))
+	case asTable:
+	}
+	text := printable(e.Text, false)
+	if e.Help != "" {
+		text += "\n" + printable(e.Help, false)
+	}
+	if err := printf(w, "%s\n\n", text); err != nil {
+		return err
+	}
+	p := newPairs(w)
+	p.add("Reason", e.Reason)
+	p.add("Status", string(e.Status))
+	p.addIf("Queue", e.Queue)
+	if e.Until > 0 {
+		p.add("Until", "in "+human(time.UnixMilli(e.Until).Sub(now)))
+	}
+	if pl := e.Placement; pl != nil {
+		p.add("Strategy", pl.Strategy)
+		p.add("Nodes", nodesLeft(pl))
+		var best []string
+		for _, b := range pl.Best {
+			best = append(best, fmt.Sprintf("%s (%s)", b.Node, b.Score))
+		}
+		p.addIf("Best", strings.Join(best, ", "))
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.NotTaking)) {
+		p.add("Not taking", id+": "+e.NotTaking[id])
+	}
+	return p.flush()
+}
+
+// nodesLeft says how many nodes there are and what takes them away.
+func nodesLeft(p *client.Placement) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{p.NoClass, "without the class"}, {p.NoLabels, "without the labels"}, {p.TooSmall, "too small"}, {p.AntiAffinity, "beside a task of the same key"},
+		{p.Avoided, "crashed by it"}, {p.Throttled, "at their rate limit"}, {p.Kept, "kept free"}, {p.Full, "full"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	text := fmt.Sprintf("%d take work", p.Nodes)
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
+}
