@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -383,7 +384,8 @@ func TestStrategy(t *testing.T) {
 	if got := get(); got != "RANDOM\n" {
 		t.Errorf("it is %q then", got)
 	}
-	if a := want(t, 0, "strategy", "get", "--server", d.server); !strings.Contains(a.out, "Strategy  RANDOM\n") || !strings.Contains(a.out, "Placed    4\n") {
+	if a := want(t, 0, "strategy", "get", "--server", d.server); !regexp.MustCompile(`Strategy +RANDOM\n`).MatchString(a.out) ||
+		!regexp.MustCompile(`Placed +4\n`).MatchString(a.out) {
 		t.Errorf("the table is\n%s", a.out)
 	}
 }

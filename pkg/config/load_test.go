@@ -65,6 +65,7 @@ func TestDefaults(t *testing.T) {
 		SQLite: config.SQLite{Path: "skalds.db", Sync: config.SQLiteSyncFull},
 		Store:  config.StoreMongo, TaskMaxBytes: 256 << 10, TaskRetention: 7 * 24 * time.Hour,
 		DispatcherInterval: 5 * time.Second, DispatcherStrategy: config.StrategyLeastTasks,
+		DispatcherPriorityMode: config.PriorityStrict, PriorityAging: time.Minute, DispatcherMaxPending: 1000,
 		AssignResendAfter: 2 * time.Second, LeaderLease: 2 * time.Second, Liveness: liveness,
 		Retry:                config.Retry{MaxAttempts: 3, MaxCrashes: 3, BackoffBase: time.Second, BackoffFactor: 2, BackoffMax: 5 * time.Minute},
 		CancelGrace:          10 * time.Second,
