@@ -23,11 +23,18 @@ func (l *leaving) err() error {
 	return nil
 }
 
-func (l *leaving) Pending(ctx context.Context, after store.Place, limit int) (store.PendingPage, error) {
+func (l *leaving) Queues(ctx context.Context, after string, limit int) (store.QueuePage, error) {
+	if err := l.err(); err != nil {
+		return store.QueuePage{}, err
+	}
+	return l.Store.Queues(ctx, after, limit)
+}
+
+func (l *leaving) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
 	if err := l.err(); err != nil {
 		return store.PendingPage{}, err
 	}
-	return l.Store.Pending(ctx, after, limit)
+	return l.Store.Waiting(ctx, queue, after, limit)
 }
 
 func (l *leaving) Apply(ctx context.Context, changes []task.Change) (int, error) {

@@ -74,11 +74,15 @@ func (b *bundle) status(t *testing.T, id string) task.Status {
 
 func (b *bundle) pending(t *testing.T) int {
 	t.Helper()
-	p, err := b.store.Pending(t.Context(), store.Place{}, 100)
+	depths, err := b.store.Depths(t.Context(), "", store.MaxBatch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(p.Tasks)
+	n := 0
+	for _, depth := range depths {
+		n += int(depth)
+	}
+	return n
 }
 
 func (b *bundle) round(t *testing.T) int64 {

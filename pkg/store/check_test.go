@@ -155,7 +155,7 @@ func FuzzParseCursor(f *testing.F) {
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	got := store.After(&task.Task{ID: "a", Priority: 3, CreateDateTime: 9})
-	if want := (store.Place{Set: true, Priority: 3, CreateDateTime: 9, ID: "a"}); got != want {
+	if want := (store.Place{Set: true, CreateDateTime: 9, ID: "a"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -44,12 +44,9 @@ type Store interface {
 type Tasks interface {
 	// Create stores new tasks, each for itself, and gives one outcome for each, in order. One with a permit that another task holds fails.
 	Create(ctx context.Context, tasks []task.Task) ([]CreateOutcome, error)
-	// Pending reads tasks that wait (Created, Passive, without notBefore) in the order (priority descending, createDateTime, id), at most limit of them
-	// (1..MaxBatch), those after the given place. A document that does not decode is marked Failed with the reason and is in Bad.
-	Pending(ctx context.Context, after Place, limit int) (PendingPage, error)
 	// Ripen lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now (epoch ms), at most
 	// limit of them (1..MaxBatch), and says how many those were, and the earliest notBefore that is left among tasks that wait; 0 = none.
-	// Pending does not give a task that has the field.
+	// A task that has the field is in no queue.
 	Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
 	// Overdue reads tasks that have not ended and whose deadlineDateTime has come by now (epoch ms), the earliest first, at most limit of
 	// them (1..MaxBatch), without attachments and result. It says the earliest deadline after now, too; 0 = none.
@@ -98,17 +95,16 @@ type CreateOutcome struct {
 	Err      error
 }
 
-// Place is a place in the order of tasks that wait: just behind the task it names. The zero value is the head.
+// Place is a place in a queue: just behind the task it names. The zero value is the head.
 type Place struct {
 	Set            bool
-	Priority       int
 	CreateDateTime int64
 	ID             string
 }
 
 // After is the place just behind t.
 func After(t *task.Task) Place {
-	return Place{Set: true, Priority: t.Priority, CreateDateTime: t.CreateDateTime, ID: t.ID}
+	return Place{Set: true, CreateDateTime: t.CreateDateTime, ID: t.ID}
 }
 
 // PendingPage is a page of tasks that wait.
@@ -180,17 +176,3 @@ type Positions interface {
 
 // OpTimeout is how long one call may take, if its context does not end earlier.
 const OpTimeout = 5 * time.Second
-
-// Before says whether p comes before q in the order of tasks that wait.
-func (p Place) Before(q Place) bool {
-	switch {
-	case !p.Set || !q.Set:
-		return !p.Set && q.Set
-	case p.Priority != q.Priority:
-		return p.Priority > q.Priority
-	case p.CreateDateTime != q.CreateDateTime:
-		return p.CreateDateTime < q.CreateDateTime
-	default:
-		return p.ID < q.ID
-	}
-}

@@ -162,12 +162,6 @@ func (s *seamStore) Create(ctx context.Context, tasks []task.Task) (out []store.
 	return out, err
 }
 
-// Pending implements [store.Tasks].
-func (s *seamStore) Pending(ctx context.Context, after store.Place, limit int) (page store.PendingPage, err error) {
-	err = s.ask(ctx, "pending", func(bool) error { page, err = s.mem.Pending(background, after, limit); return err })
-	return s.alone(page), err
-}
-
 // Queues implements [store.Queues].
 func (s *seamStore) Queues(ctx context.Context, after string, limit int) (page store.QueuePage, err error) {
 	err = s.ask(ctx, "queues", func(bool) error { page, err = s.mem.Queues(background, after, limit); return err })

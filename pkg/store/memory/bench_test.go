@@ -80,7 +80,7 @@ func BenchmarkLife(b *testing.B) {
 		var page store.PendingPage
 		read.run(b, func() {
 			var err error
-			if page, err = s.Pending(b.Context(), store.Place{}, batch); err != nil {
+			if page, err = s.Waiting(b.Context(), "0||demo.echo", store.Place{}, batch); err != nil {
 				b.Fatal(err)
 			}
 		})
@@ -96,7 +96,7 @@ func BenchmarkLife(b *testing.B) {
 		finished.run(b, func() { apply(b, s, ends) })
 	}
 	created.report(b, "create")
-	read.report(b, "pending")
+	read.report(b, "waiting")
 	claimed.report(b, "claim")
 	finished.report(b, "finish")
 }

@@ -17,7 +17,12 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	page, err := s.Pending(ctx, store.Place{}, 10)
+	queues, err := s.Queues(ctx, "", 10)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	page, err := s.Waiting(ctx, queues.Names[0], store.Place{}, 10)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -30,19 +30,6 @@ func byPlace(a, b place) bool {
 	return a.e.t.ID < b.e.t.ID
 }
 
-// waiting is where an entry stands among the tasks that wait.
-type waiting struct {
-	priority int
-	place
-}
-
-func byUrgency(a, b waiting) bool {
-	if a.priority != b.priority {
-		return a.priority > b.priority
-	}
-	return byPlace(a.place, b.place)
-}
-
 // tree is an ordered set. The hint makes work at the place of the last work cheap, as when tasks come in the order of their creation.
 type tree[T any] struct {
 	*btree.BTreeG[T]
@@ -64,8 +51,7 @@ const statuses = 7
 //	byID       Get, Apply, Purge
 //	byKey      Create: idempotency keys
 //	keyPermits, poolPermits  Apply: who holds them
-//	pending    Pending: tasks that wait and are the controller's
-//	queues     Queues, Waiting and, by their lengths, Depths: the same tasks, by queue (see queues)
+//	queues     Queues, Waiting and, by their lengths, Depths: tasks that wait and are the controller's (see queues)
 //	later      Ripen: tasks that would wait, by (notBefore, id)
 //	deadlines  Overdue: tasks that have not ended and have a deadline, by (deadlineDateTime, id)
 //	byStatus   List, Active, and Counts by their lengths; each by (createDateTime, id)
@@ -79,7 +65,6 @@ type index struct {
 	byKey       map[string]*entry
 	keyPermits  map[string]*entry
 	poolPermits map[string]*entry
-	pending     *tree[waiting]
 	queues      *queues
 	later       *tree[place]
 	deadlines   *tree[place]
@@ -92,7 +77,7 @@ type index struct {
 func newIndex() *index {
 	x := &index{
 		byID: map[string]*entry{}, byKey: map[string]*entry{}, keyPermits: map[string]*entry{}, poolPermits: map[string]*entry{}, wishes: map[*entry]struct{}{},
-		pending: newTree(byUrgency), queues: newQueues(), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
+		queues: newQueues(), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
 		later: newTree(byPlace), deadlines: newTree(byPlace),
 	}
 	for i := range x.byStatus {
@@ -187,7 +172,6 @@ func (x *index) link(e *entry) {
 	case e.t.NotBefore != 0:
 		x.later.add(e.ripe())
 	default:
-		x.pending.add(waiting{e.t.Priority, e.created()})
 		x.queues.add(e)
 	}
 	switch {
@@ -205,7 +189,6 @@ func (x *index) unlink(e *entry) {
 	case e.t.NotBefore != 0:
 		x.later.remove(e.ripe())
 	default:
-		x.pending.remove(waiting{e.t.Priority, e.created()})
 		x.queues.remove(e)
 	}
 	switch {

@@ -13,40 +13,6 @@ import (
 // chunk is how many entries a long read looks at before it lets writers in.
 const chunk = 1024
 
-// Pending implements store.Tasks. No document of this store fails to decode, so Bad is always empty.
-func (s *Store) Pending(ctx context.Context, after store.Place, limit int) (store.PendingPage, error) {
-	if err := alive(ctx); err != nil {
-		return store.PendingPage{}, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return store.PendingPage{}, fmt.Errorf("pending: %w", err)
-	}
-	page := store.PendingPage{Next: after}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	page.Tasks = make([]task.Task, 0, min(limit, s.tasks.pending.Len()))
-	take := func(w waiting) bool {
-		if after.Set && w.priority == after.Priority && w.at == after.CreateDateTime && w.e.t.ID == after.ID {
-			return true // the place is just behind this one
-		}
-		if len(page.Tasks) == limit {
-			page.More = true
-			return false
-		}
-		page.Tasks = append(page.Tasks, w.e.t.Clone())
-		return true
-	}
-	if after.Set {
-		s.tasks.pending.Ascend(waiting{after.Priority, at(after.CreateDateTime, after.ID)}, take)
-	} else {
-		s.tasks.pending.Scan(take)
-	}
-	if n := len(page.Tasks); n > 0 {
-		page.Next = store.After(&page.Tasks[n-1])
-	}
-	return page, nil
-}
-
 // Ripen implements store.Tasks.
 func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
 	if err := alive(ctx); err != nil {

@@ -41,25 +41,8 @@ func insert(t *testing.T, s *Store, docs ...any) {
 	}
 }
 
-// all reads all that waits.
+// all reads all that waits, the most urgent first, once every document has a queue.
 func all(t *testing.T, s *Store, limit int) (tasks []task.Task, bad []store.BadDocument) {
-	t.Helper()
-	var at store.Place
-	for {
-		page, err := s.Pending(t.Context(), at, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tasks, bad = append(tasks, page.Tasks...), append(bad, page.Bad...)
-		if !page.More {
-			return tasks, bad
-		}
-		at = page.Next
-	}
-}
-
-// allQueued reads all that waits by its queues, in the order of Pending, once every document has one.
-func allQueued(t *testing.T, s *Store, limit int) (tasks []task.Task, bad []store.BadDocument) {
 	t.Helper()
 	fillable := int64(1)
 	for calls := 0; fillable > 0; calls++ {
@@ -104,23 +87,6 @@ func allQueued(t *testing.T, s *Store, limit int) (tasks []task.Task, bad []stor
 	return tasks, bad
 }
 
-// way is a way to read all that waits; ways are those that there are.
-type way func(t *testing.T, s *Store, limit int) ([]task.Task, []store.BadDocument)
-
-var ways = map[string]way{"pending": all, "queues": allQueued}
-
-// eachWay runs a test with each of them, on a store of its own.
-func eachWay(t *testing.T, run func(t *testing.T, s *Store, all way)) {
-	t.Helper()
-	uri := services.Mongo(t)
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			run(t, open(t, uri), way)
-		})
-	}
-}
-
 func mustGet(t *testing.T, s *Store, id string) task.Task {
 	t.Helper()
 	got, err := s.Get(t.Context(), []string{id})
@@ -133,88 +99,84 @@ func mustGet(t *testing.T, s *Store, id string) task.Task {
 // TestIntegrationC80_OneBadAmongAThousand: the bad one is marked with the reason, the other 999 run.
 func TestIntegrationC80_OneBadAmongAThousand(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, s *Store, all way) {
-		t.Helper()
-		var docs []any
-		for i := range 1000 {
-			doc := script(fmt.Sprintf("t%03d", i), "createDateTime", i)
-			if i == 500 {
-				doc = script("t500", "createDateTime", i, "progress", "halfway")
-			}
-			docs = append(docs, doc)
+	s := open(t, services.Mongo(t))
+	var docs []any
+	for i := range 1000 {
+		doc := script(fmt.Sprintf("t%03d", i), "createDateTime", i)
+		if i == 500 {
+			doc = script("t500", "createDateTime", i, "progress", "halfway")
 		}
-		insert(t, s, docs...)
-		tasks, bad := all(t, s, 100)
-		if len(tasks) != 999 || len(bad) != 1 || bad[0].ID != "t500" || !strings.Contains(bad[0].Reason, `progress is "halfway"`) {
-			t.Fatalf("%d tasks, bad %v", len(tasks), bad)
-		}
-		got := mustGet(t, s, "t500")
-		if got.LifecycleStatus != task.Failed || got.Error != bad[0].Reason || got.FinishDateTime == 0 || got.ClassName != "resize" {
-			t.Errorf("it is now %+v", got)
-		}
-		if tasks, bad := all(t, s, 1000); len(tasks) != 999 || len(bad) != 0 {
-			t.Errorf("once more: %d tasks, bad %v", len(tasks), bad)
-		}
-	})
+		docs = append(docs, doc)
+	}
+	insert(t, s, docs...)
+	tasks, bad := all(t, s, 100)
+	if len(tasks) != 999 || len(bad) != 1 || bad[0].ID != "t500" || !strings.Contains(bad[0].Reason, `progress is "halfway"`) {
+		t.Fatalf("%d tasks, bad %v", len(tasks), bad)
+	}
+	got := mustGet(t, s, "t500")
+	if got.LifecycleStatus != task.Failed || got.Error != bad[0].Reason || got.FinishDateTime == 0 || got.ClassName != "resize" {
+		t.Errorf("it is now %+v", got)
+	}
+	if tasks, bad := all(t, s, 1000); len(tasks) != 999 || len(bad) != 0 {
+		t.Errorf("once more: %d tasks, bad %v", len(tasks), bad)
+	}
 }
 
 // TestIntegrationC80_GarbageOfEveryKind: no document is lost from sight, whatever it holds and however small the pages are.
 func TestIntegrationC80_GarbageOfEveryKind(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, s *Store, all way) {
-		t.Helper()
-		docs := []any{script("good-1"), script("good-2", "priority", 5), script("good-3", "priority", -1)}
-		fields := badFields()
-		for _, name := range []string{"status unknown", "status missing", "status a number", "mode unknown", "mode missing"} {
-			docs = append(docs, nil)
-			switch name {
-			case "status unknown":
-				docs[len(docs)-1] = script(name, "lifecycleStatus", "created")
-			case "status missing":
-				docs[len(docs)-1] = script(name, "lifecycleStatus", nil)
-			case "status a number":
-				docs[len(docs)-1] = script(name, "lifecycleStatus", 1)
-			case "mode unknown":
-				docs[len(docs)-1] = script(name, "mode", "passive")
-			case "mode missing":
-				docs[len(docs)-1] = script(name, "mode", nil)
-			}
+	s := open(t, services.Mongo(t))
+	docs := []any{script("good-1"), script("good-2", "priority", 5), script("good-3", "priority", -1)}
+	fields := badFields()
+	for _, name := range []string{"status unknown", "status missing", "status a number", "mode unknown", "mode missing"} {
+		docs = append(docs, nil)
+		switch name {
+		case "status unknown":
+			docs[len(docs)-1] = script(name, "lifecycleStatus", "created")
+		case "status missing":
+			docs[len(docs)-1] = script(name, "lifecycleStatus", nil)
+		case "status a number":
+			docs[len(docs)-1] = script(name, "lifecycleStatus", 1)
+		case "mode unknown":
+			docs[len(docs)-1] = script(name, "mode", "passive")
+		case "mode missing":
+			docs[len(docs)-1] = script(name, "mode", nil)
 		}
-		for name, bad := range fields {
-			if bad.key == "id" && bad.v == nil {
-				docs = append(docs, script(nil))
-				continue
-			}
-			if bad.key == "id" {
-				docs = append(docs, script(bad.v))
-				continue
-			}
-			docs = append(docs, script(name, bad.key, bad.v))
+	}
+	for name, bad := range fields {
+		if bad.key == "id" && bad.v == nil {
+			docs = append(docs, script(nil))
+			continue
 		}
-		insert(t, s, docs...)
-		want := len(fields) + 5
-		tasks, bad := all(t, s, 1)
-		if got := fmt.Sprint(ids(tasks)); got != "[good-2 good-1 good-3]" || len(bad) != want {
-			t.Errorf("tasks %s, %d bad, want %d: %v", got, len(bad), want, bad)
+		if bad.key == "id" {
+			docs = append(docs, script(bad.v))
+			continue
 		}
-		for _, b := range bad {
-			if b.ID == "" {
-				t.Errorf("a bad document without a name: %+v", b)
-				continue
-			}
-			got := mustGet(t, s, b.ID)
-			if got.LifecycleStatus != task.Failed || got.Error != b.Reason {
-				t.Errorf("%s is now %+v", b.ID, got)
-			}
+		docs = append(docs, script(name, bad.key, bad.v))
+	}
+	insert(t, s, docs...)
+	want := len(fields) + 5
+	tasks, bad := all(t, s, 1)
+	if got := fmt.Sprint(ids(tasks)); got != "[good-2 good-1 good-3]" || len(bad) != want {
+		t.Errorf("tasks %s, %d bad, want %d: %v", got, len(bad), want, bad)
+	}
+	for _, b := range bad {
+		if b.ID == "" {
+			t.Errorf("a bad document without a name: %+v", b)
+			continue
 		}
-		page, err := s.List(t.Context(), store.Filter{Status: []task.Status{task.Failed}, Limit: 100})
-		if err != nil || len(page.Tasks) != want {
-			t.Errorf("%d are listed as failed, error %v", len(page.Tasks), err)
+		got := mustGet(t, s, b.ID)
+		if got.LifecycleStatus != task.Failed || got.Error != b.Reason {
+			t.Errorf("%s is now %+v", b.ID, got)
 		}
-		if ok, err := s.Purge(t.Context(), bad[0].ID); err != nil || !ok {
-			t.Errorf("a marked one cannot be purged: %t, %v", ok, err)
-		}
-	})
+	}
+	page, err := s.List(t.Context(), store.Filter{Status: []task.Status{task.Failed}, Limit: 100})
+	if err != nil || len(page.Tasks) != want {
+		t.Errorf("%d are listed as failed, error %v", len(page.Tasks), err)
+	}
+	if ok, err := s.Purge(t.Context(), bad[0].ID); err != nil || !ok {
+		t.Errorf("a marked one cannot be purged: %t, %v", ok, err)
+	}
 }
 
 func ids(tasks []task.Task) []string {
@@ -231,23 +193,21 @@ func TestIntegrationLacksWhatItIsSortedBy(t *testing.T) {
 	for limit := 1; limit <= 8; limit++ {
 		t.Run(fmt.Sprintf("pages of %d", limit), func(t *testing.T) {
 			t.Parallel()
-			eachWay(t, func(t *testing.T, s *Store, all way) {
-				t.Helper()
-				insert(t, s, script("a", "priority", nil), script("b", "priority", nil, "createDateTime", nil), script("c", "createDateTime", nil),
-					script("d", "createDateTime", 0), script("e", "priority", 1), script("f", "priority", 1, "createDateTime", nil), script("g", "priority", -1))
-				first, bad := all(t, s, limit)
-				seen := map[string]bool{}
-				for _, tk := range first {
-					seen[tk.ID] = true
-				}
-				if len(seen) != 7 || len(bad) != 0 {
-					t.Errorf("seen %v, bad %v", seen, bad)
-				}
-				again, _ := all(t, s, limit)
-				if got := fmt.Sprint(ids(again)); got != "[f e b c d a g]" {
-					t.Errorf("then %s", got)
-				}
-			})
+			s := open(t, services.Mongo(t))
+			insert(t, s, script("a", "priority", nil), script("b", "priority", nil, "createDateTime", nil), script("c", "createDateTime", nil),
+				script("d", "createDateTime", 0), script("e", "priority", 1), script("f", "priority", 1, "createDateTime", nil), script("g", "priority", -1))
+			first, bad := all(t, s, limit)
+			seen := map[string]bool{}
+			for _, tk := range first {
+				seen[tk.ID] = true
+			}
+			if len(seen) != 7 || len(bad) != 0 {
+				t.Errorf("seen %v, bad %v", seen, bad)
+			}
+			again, _ := all(t, s, limit)
+			if got := fmt.Sprint(ids(again)); got != "[f e b c d a g]" {
+				t.Errorf("then %s", got)
+			}
 		})
 	}
 }
@@ -255,35 +215,33 @@ func TestIntegrationLacksWhatItIsSortedBy(t *testing.T) {
 // TestIntegrationScriptDocumentsLive: documents with only the fields of the Python Skalds go through a whole life, and what is not ours stays.
 func TestIntegrationScriptDocumentsLive(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, s *Store, all way) {
-		t.Helper()
-		python, err := os.ReadFile("testdata/python.task.created.bson")
-		if err != nil {
-			t.Fatal(err)
-		}
-		insert(t, s, bson.Raw(python), script("script-1", "_id", "my own id", "attempt", 0.0, "claimId", "", "heartbeat", 7))
-		tasks, bad := all(t, s, 10)
-		if len(tasks) != 2 || len(bad) != 0 {
-			t.Fatalf("tasks %v, bad %v", ids(tasks), bad)
-		}
-		for _, tk := range tasks {
-			claim := task.Claim(&tk, "n1", "i1", "c1", 9)
-			report := task.Report{ID: tk.ID, Attempt: 1, ClaimID: "c1", Kind: task.ReportFinished, Result: []byte(`{"ok":true}`)}
-			for _, changes := range [][]task.Change{{claim}, report.Changes(10)} {
-				if n, err := s.Apply(t.Context(), changes); err != nil || n != 1 {
-					t.Fatalf("%s: %d applied, error %v", tk.ID, n, err)
-				}
-			}
-			got := mustGet(t, s, tk.ID)
-			if got.LifecycleStatus != task.Finished || string(got.Result) != `{"ok":true}` || string(got.Attachments) != string(tk.Attachments) {
-				t.Errorf("it is now %+v", got)
+	s := open(t, services.Mongo(t))
+	python, err := os.ReadFile("testdata/python.task.created.bson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, s, bson.Raw(python), script("script-1", "_id", "my own id", "attempt", 0.0, "claimId", "", "heartbeat", 7))
+	tasks, bad := all(t, s, 10)
+	if len(tasks) != 2 || len(bad) != 0 {
+		t.Fatalf("tasks %v, bad %v", ids(tasks), bad)
+	}
+	for _, tk := range tasks {
+		claim := task.Claim(&tk, "n1", "i1", "c1", 9)
+		report := task.Report{ID: tk.ID, Attempt: 1, ClaimID: "c1", Kind: task.ReportFinished, Result: []byte(`{"ok":true}`)}
+		for _, changes := range [][]task.Change{{claim}, report.Changes(10)} {
+			if n, err := s.Apply(t.Context(), changes); err != nil || n != 1 {
+				t.Fatalf("%s: %d applied, error %v", tk.ID, n, err)
 			}
 		}
-		var doc bson.M
-		if err := s.tasks.FindOne(t.Context(), bson.D{{Key: "_id", Value: "my own id"}}).Decode(&doc); err != nil || doc["heartbeat"] != int32(7) {
-			t.Errorf("the script's document is now %v, error %v", doc, err)
+		got := mustGet(t, s, tk.ID)
+		if got.LifecycleStatus != task.Finished || string(got.Result) != `{"ok":true}` || string(got.Attachments) != string(tk.Attachments) {
+			t.Errorf("it is now %+v", got)
 		}
-	})
+	}
+	var doc bson.M
+	if err := s.tasks.FindOne(t.Context(), bson.D{{Key: "_id", Value: "my own id"}}).Decode(&doc); err != nil || doc["heartbeat"] != int32(7) {
+		t.Errorf("the script's document is now %v, error %v", doc, err)
+	}
 }
 
 // TestIntegrationBadDocumentsOnNodes: Active and List give what can be read of them.

@@ -171,7 +171,7 @@ func TestIntegrationBadInAQueue(t *testing.T) {
 			want[name] = true
 		}
 	}
-	tasks, bad := allQueued(t, s, 1)
+	tasks, bad := all(t, s, 1)
 	for _, b := range bad {
 		if !want[b.ID] {
 			t.Errorf("bad: %+v", b)
@@ -265,7 +265,7 @@ func TestWaitingFilter(t *testing.T) {
 		want  string
 	}{
 		{store.Place{}, `{` + waits + `}`},
-		{store.Place{Set: true, Priority: 7, CreateDateTime: 5, ID: "x"}, `{"$or":[{` + waits + `,"createDateTime":{"$not":{"$lte":5}}},{` + waits + `,"createDateTime":5,"id":{"$not":{"$lte":"x"}}}]}`},
+		{store.Place{Set: true, CreateDateTime: 5, ID: "x"}, `{"$or":[{` + waits + `,"createDateTime":{"$not":{"$lte":5}}},{` + waits + `,"createDateTime":5,"id":{"$not":{"$lte":"x"}}}]}`},
 	} {
 		got, err := bson.MarshalExtJSON(waitingFilter("q", c.after), false, false)
 		if err != nil || string(got) != c.want {

@@ -17,6 +17,9 @@ import (
 // batch is how many tasks one call of the benchmark carries.
 const batch = 500
 
+// demoQueue is the queue of tasks that waits makes.
+const demoQueue = "0||demo.echo"
+
 func waits(i int) task.Task {
 	return task.Task{ID: fmt.Sprintf("t%07d", i), ClassName: "demo.echo", Mode: task.ModePassive, LifecycleStatus: task.Created, IsPersistent: true,
 		CreateDateTime: 1796010393000 + int64(i/300), UpdateDateTime: 1796010393000, Attachments: []byte(`{"n":1}`)}
@@ -80,7 +83,7 @@ func BenchmarkLife(b *testing.B) {
 				created.run(b, create)
 				var page store.PendingPage
 				read.run(b, func() {
-					if page, err = s.Pending(b.Context(), store.Place{}, batch); err != nil {
+					if page, err = s.Waiting(b.Context(), demoQueue, store.Place{}, batch); err != nil {
 						b.Fatal(err)
 					}
 				})
@@ -96,7 +99,7 @@ func BenchmarkLife(b *testing.B) {
 				finished.run(b, func() { applyAll(b, s, ends) })
 			}
 			created.report(b, "create")
-			read.report(b, "pending")
+			read.report(b, "waiting")
 			claimed.report(b, "claim")
 			finished.report(b, "finish")
 		})

@@ -14,7 +14,7 @@ import (
 
 // A claim is soon followed by the end of the run, which writes the row anew. So a claim is first only noted: all those of a transaction in one
 // row of the table claims. The task's own row, with its entries in the indexes, is written once for both. Until then the task as it is stands in
-// memory, and every change goes by that. Whatever looks at tasks in the file, but Pending, has them written before (readTasks, snapshotTasks,
+// memory, and every change goes by that. Whatever looks at tasks in the file, but Queues and Waiting, has them written before (readTasks, snapshotTasks,
 // writeDeferred); so do Close, Open after a crash, and claims when there are too many.
 const (
 	noteClaims  = "INSERT INTO claims (noted) VALUES (?)"

@@ -260,8 +260,8 @@ func TestOddClaimsAreWritten(t *testing.T) {
 	}
 }
 
-// TestPendingPassesOverWhatIsTaken: the file does not say so yet.
-func TestPendingPassesOverWhatIsTaken(t *testing.T) {
+// TestWaitingPassesOverWhatIsTaken: the file does not say so yet.
+func TestWaitingPassesOverWhatIsTaken(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	tasks := line(t, s, 6)
@@ -275,11 +275,11 @@ func TestPendingPassesOverWhatIsTaken(t *testing.T) {
 		{2, ids([]task.Task{tasks[2], tasks[4]}), true},
 		{4, ids([]task.Task{tasks[2], tasks[4], tasks[5]}), false},
 	} {
-		page, err := s.Pending(t.Context(), store.Place{}, c.limit)
+		page, err := s.Waiting(t.Context(), demoQueue, store.Place{}, c.limit)
 		if err != nil || ids(page.Tasks) != c.want || page.More != c.more {
 			t.Errorf("limit %d: %s, more %t, error %v; want %s, %t", c.limit, ids(page.Tasks), page.More, err, c.want, c.more)
 		}
-		rest, err := s.Pending(t.Context(), page.Next, 9)
+		rest, err := s.Waiting(t.Context(), demoQueue, page.Next, 9)
 		if err != nil || len(page.Tasks)+len(rest.Tasks) != 3 || rest.More {
 			t.Errorf("limit %d: behind it %s, more %t, error %v", c.limit, ids(rest.Tasks), rest.More, err)
 		}

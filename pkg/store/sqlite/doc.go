@@ -12,7 +12,7 @@
 //     A call that cannot be carried out fails alone.
 //   - Reads go by connections of their own, and see every write that was acknowledged.
 //   - What a claim changes is on the disk when it is acknowledged, but not yet in the tasks' rows: a read of tasks has it written there before,
-//     and so waits for one write at the most, if there are such claims. Pending, Queues and Waiting do not.
+//     and so waits for one write at the most, if there are such claims. Queues and Waiting do not.
 //   - What is kept in memory of rows is what the file says, or what is noted in it; both are bounded. Nothing is lost with it.
 //   - A change means what [task.Change.Apply] says, since that is what is called, on the row as it is inside the writing transaction.
 //   - Every read that the flows repeat goes by an index, as a test of SQLite's query plans shows.
@@ -24,8 +24,7 @@
 //	tasks_key        Create's look at what exists
 //	tasks_permit     Apply: who holds a permit of a concurrency key
 //	tasks_pool       Apply: who holds a permit of a pool
-//	tasks_waiting    Pending in its order, Ripen
-//	tasks_queue      Queues, Waiting in its order, Depths
+//	tasks_queue      Queues, Waiting in its order, Depths, Ripen
 //	tasks_status     List in its order, Active, the counts at Open
 //	tasks_wishes     Wishes
 //	tasks_deadline   Overdue

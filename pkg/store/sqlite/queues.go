@@ -8,14 +8,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-const inQueue = " FROM tasks INDEXED BY tasks_queue WHERE status = 0 AND mode = 0 AND not_before = 0"
+const inQueue = inLine + " = 0"
 
 var (
 	nextInQueue = "SELECT queue, created, id, n" + inQueue + " AND (queue, created, id) > (?, ?, ?) ORDER BY queue, created, id LIMIT 1"
 	nextQueue   = "SELECT queue, created, id, n" + inQueue + " AND queue > ? ORDER BY queue, created, id LIMIT 1"
-
-	queueHead   = "SELECT n, rank, created, id" + inQueue + " AND queue = ? ORDER BY created, id LIMIT ?"
-	queueBehind = "SELECT n, rank, created, id" + inQueue + " AND queue = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
 
 	countQueues = "SELECT queue, count(*)" + inQueue + " AND queue > ? GROUP BY queue ORDER BY queue LIMIT ?"
 )
@@ -66,16 +63,7 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, li
 	if err := store.CheckLimit(limit); err != nil {
 		return store.PendingPage{}, fmt.Errorf("sqlite: waiting: %w", err)
 	}
-	return s.line(ctx, after, limit, func(c *conn, after store.Place, limit int) (line []waiter, err error) {
-		line = make([]waiter, 0, limit)
-		take := collectWaiters(&line)
-		if after.Set {
-			err = c.query(queueBehind, take, queue, after.CreateDateTime, after.ID, int64(limit))
-		} else {
-			err = c.query(queueHead, take, queue, int64(limit))
-		}
-		return line, err
-	})
+	return s.line(ctx, queue, after, limit)
 }
 
 // Depths implements store.Queues.

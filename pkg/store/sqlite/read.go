@@ -23,7 +23,7 @@ var (
 // collect takes every task, as far as it can be read.
 func collect(to *[]task.Task) func(row []driver.Value) error {
 	return func(row []driver.Value) error {
-		t, _ := decode(row) // Pending is where one that cannot be read is dealt with
+		t, _ := decode(row) // Waiting is where one that cannot be read is dealt with
 		*to = append(*to, t)
 		return nil
 	}

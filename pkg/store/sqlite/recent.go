@@ -118,7 +118,7 @@ var elsewhere = []byte("elsewhere")
 // same says whether two texts are one and the same, not only equal ones.
 func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// keepable says whether a row is to be kept: not one that has ended, nor one that does not decode, which is Pending's to find.
+// keepable says whether a row is to be kept: not one that has ended, nor one that does not decode, which is Waiting's to find.
 func (k *kept) keepable() bool {
 	return !k.is.LifecycleStatus.Terminal() && len(k.is.Result) == 0 && !k.bad
 }

@@ -60,11 +60,13 @@ func TestWhatIsNotKeptIsRead(t *testing.T) {
 	lives := func(forget func(*Store)) (docs []task.Task) {
 		s := fresh(t)
 		see := func() {
-			page, err := s.Pending(t.Context(), store.Place{}, 9)
-			if err != nil {
-				t.Fatal(err)
+			for _, queue := range []string{demoQueue, demoQueue + "|na=b"} {
+				page, err := s.Waiting(t.Context(), queue, store.Place{}, 9)
+				if err != nil {
+					t.Fatal(err)
+				}
+				docs = append(docs, page.Tasks...)
 			}
-			docs = append(docs, page.Tasks...)
 		}
 		tasks := line(t, s, 2)
 		large := waits(9)

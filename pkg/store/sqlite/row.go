@@ -160,7 +160,7 @@ func status(n int64) (task.Status, error) {
 // The columns of a task but its row number and its queue, in the order of values and decode: those that are given with it, those that its runs set, and
 // those that may be large.
 const (
-	givenColumns = "id, status, mode, rank, created, updated, not_before, deadline, persistent, class, key, spec"
+	givenColumns = "id, status, mode, priority, created, updated, not_before, deadline, persistent, class, key, spec"
 	runColumns   = "executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, key_permit, pool_permit, run"
 
 	// whole selects a task with all that belongs to it; light selects it without attachments and result.
@@ -189,7 +189,7 @@ func values(t *task.Task) (row []driver.Value, body []byte, err error) {
 	}
 	attachments, body := attach(t.Attachments)
 	row = []driver.Value{
-		t.ID, number(t.LifecycleStatus), flag(t.Mode == task.ModeActive), int64(^t.Priority), t.CreateDateTime, t.UpdateDateTime,
+		t.ID, number(t.LifecycleStatus), flag(t.Mode == task.ModeActive), int64(t.Priority), t.CreateDateTime, t.UpdateDateTime,
 		t.NotBefore, t.DeadlineDateTime, flag(t.IsPersistent), t.ClassName, text(t.IdempotencyKey), packedSpec, t.Queue(), attachments,
 	}
 	ran := []driver.Value{
@@ -238,7 +238,7 @@ func decode(row []driver.Value) (t task.Task, err error) {
 	if c.int() != 0 {
 		t.Mode = task.ModeActive
 	}
-	t.Priority = int(^c.int())
+	t.Priority = int(c.int())
 	t.CreateDateTime, t.UpdateDateTime, t.NotBefore, t.DeadlineDateTime, t.IsPersistent = c.int(), c.int(), c.int(), c.int(), c.int() != 0
 	t.ClassName, t.IdempotencyKey = c.text(), c.text()
 	var s spec

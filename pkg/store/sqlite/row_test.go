@@ -98,7 +98,7 @@ func TestRowsThatDoNotDecode(t *testing.T) {
 	}
 	good := waits(2)
 	mustCreate(t, s, good)
-	page, err := s.Pending(t.Context(), store.Place{}, 10)
+	page, err := s.Waiting(t.Context(), demoQueue, store.Place{}, 10)
 	if err != nil || len(page.Bad) != len(cases) || len(page.Tasks) != 1 || page.Tasks[0].ID != good.ID {
 		t.Fatalf("page %+v, error %v", page, err)
 	}
@@ -111,7 +111,7 @@ func TestRowsThatDoNotDecode(t *testing.T) {
 			t.Errorf("purge %s: %t, %v", b.ID, ok, err)
 		}
 	}
-	if page, err = s.Pending(t.Context(), store.Place{}, 10); err != nil || len(page.Bad) != 0 || len(page.Tasks) != 1 {
+	if page, err = s.Waiting(t.Context(), demoQueue, store.Place{}, 10); err != nil || len(page.Bad) != 0 || len(page.Tasks) != 1 {
 		t.Errorf("the second page %+v, error %v", page, err)
 	}
 }
@@ -149,7 +149,7 @@ func TestLargeAttachmentsStandApart(t *testing.T) {
 	apart("0")
 	update(3, text(5000))
 	apart("1")
-	page, err := s.Pending(t.Context(), store.Place{}, 1)
+	page, err := s.Waiting(t.Context(), demoQueue, store.Place{}, 1)
 	if err != nil || len(page.Tasks) != 1 || len(page.Tasks[0].Attachments) != 5000 {
 		t.Fatalf("page %v, %v", page.Tasks, err)
 	}

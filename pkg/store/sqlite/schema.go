@@ -11,9 +11,8 @@ const applicationID = 0x736b616c
 // migrations make the schema: the first n of them make version n, which stands in the file as user_version. Those that have been in a
 // release never change; a new one goes to the end.
 //
-// Statuses are numbers in the order of a task's life: 0 Created, 1 Assigning, 2 Running, 3 Paused, and above 3 what has ended. The rank
-// is the complement of the priority, so that all columns of the waiting index go the same way. Text that is not there is NULL, a number
-// that is not there 0.
+// Statuses are numbers in the order of a task's life: 0 Created, 1 Assigning, 2 Running, 3 Paused, and above 3 what has ended. Text that
+// is not there is NULL, a number that is not there 0.
 var migrations = []string{`
 CREATE TABLE tasks (
 	n           INTEGER PRIMARY KEY,
@@ -21,7 +20,7 @@ CREATE TABLE tasks (
 	id          TEXT    NOT NULL,
 	status      INTEGER NOT NULL,
 	mode        INTEGER NOT NULL,
-	rank        INTEGER NOT NULL,
+	priority    INTEGER NOT NULL,
 	created     INTEGER NOT NULL,
 	updated     INTEGER NOT NULL,
 	not_before  INTEGER NOT NULL,
@@ -53,7 +52,6 @@ CREATE UNIQUE INDEX tasks_id       ON tasks (id);
 CREATE UNIQUE INDEX tasks_key      ON tasks (key)                              WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX tasks_permit   ON tasks (key_permit)                       WHERE key_permit IS NOT NULL;
 CREATE UNIQUE INDEX tasks_pool     ON tasks (pool_permit)                      WHERE pool_permit IS NOT NULL;
-CREATE INDEX        tasks_waiting  ON tasks (not_before, rank, created, id)    WHERE status = 0 AND mode = 0;
 CREATE INDEX        tasks_queue    ON tasks (not_before, queue, created, id)   WHERE status = 0 AND mode = 0;
 CREATE INDEX        tasks_status   ON tasks (status, created, id, executor);
 CREATE INDEX        tasks_wishes   ON tasks (desired)                          WHERE desired IS NOT NULL;

@@ -162,7 +162,7 @@ var createCases = map[string]func(*testing.T, store.Store){
 		same(t, got, want)
 		got.Labels["a"], got.Dependencies[0], *got.MaxAttempts = "2", "y", 4
 		same(t, get(t, s, "t1"), want)
-		page, err := s.Pending(t.Context(), store.Place{}, 1)
+		page, err := s.Waiting(t.Context(), want.Queue(), store.Place{}, 1)
 		if err != nil || len(page.Tasks) != 1 {
 			t.Fatalf("pending: %+v, %v", page, err)
 		}

@@ -102,7 +102,7 @@ var raceCases = map[string]func(*testing.T, store.Store){
 func claimAll(t tester, s store.Store, node string) (int, error) {
 	won := 0
 	for {
-		page, err := s.Pending(t.Context(), store.Place{}, 100)
+		page, err := s.Waiting(t.Context(), "0||resize", store.Place{}, 100)
 		if err != nil || len(page.Tasks) == 0 {
 			return won, err
 		}

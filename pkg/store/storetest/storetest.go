@@ -22,7 +22,7 @@ const base = int64(1796010393000)
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, store.Store){
-		createCases, pendingCases, queueCases, applyCases, permitCases, readCases, endCases, laterCases, restCases, settingsCases, raceCases,
+		createCases, queueCases, applyCases, permitCases, readCases, endCases, laterCases, restCases, settingsCases, raceCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
@@ -159,28 +159,18 @@ func equal[T comparable](t tester, what string, got, want []T) {
 	}
 }
 
-// drain reads all that waits, in pages of that size.
+// drain reads all that waits, in pages of that size, the most urgent first.
 func drain(t tester, s store.Store, limit int) []task.Task {
 	t.Helper()
-	var all []task.Task
-	var at store.Place
-	for {
-		page, err := s.Pending(t.Context(), at, limit)
-		if err != nil {
-			t.Fatalf("pending: %v", err)
+	return slices.SortedFunc(func(yield func(task.Task) bool) {
+		for _, name := range queueNames(t, s, limit) {
+			for _, tk := range line(t, s, name, limit) {
+				if !yield(tk) {
+					return
+				}
+			}
 		}
-		if len(page.Tasks) > limit || len(page.Bad) > 0 {
-			t.Fatalf("pending: a page of %d, bad %v; limit %d", len(page.Tasks), page.Bad, limit)
-		}
-		all = append(all, page.Tasks...)
-		if !page.More {
-			return all
-		}
-		if page.Next == at {
-			t.Fatalf("pending: the next page begins where this one did: %+v", at)
-		}
-		at = page.Next
-	}
+	}, urgency)
 }
 
 // listAll reads all pages of a List.

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+
+	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+const inLine = " FROM tasks INDEXED BY tasks_queue WHERE status = 0 AND mode = 0 AND not_before"
+
+var (
+	ripe   = "SELECT n, id" + inLine + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
+	unripe = "SELECT not_before" + inLine + " > 0 ORDER BY not_before LIMIT 1"
+	ripen  = "UPDATE tasks SET not_before = 0 WHERE n IN "
+
+	overdue     = "SELECT " + light + " FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline <= ? ORDER BY deadline LIMIT ?"
+	nextOverdue = "SELECT deadline FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline > ? ORDER BY deadline LIMIT 1"
+)
+
+// Ripen implements store.Tasks.
+func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+	if err := store.CheckLimit(limit); err != nil {
+		return 0, 0, fmt.Errorf("sqlite: ripen: %w", err)
+	}
+	const op = "let tasks wait whose time has come"
+	err = s.read(ctx, op, func(c *conn) (err error) {
+		next, err = c.number(unripe)
+		return err
+	})
+	if err != nil || next == 0 || next > now {
+		return 0, next, err // the usual case does not write
+	}
+	err = s.commit(ctx, op, s.calls, &call{rows: limit, do: func(t *tx) (err error) {
+		var found []int64
+		ripened = 0
+		err = t.query(ripe, func(row []driver.Value) error {
+			c := cells(row)
+			found = append(found, c.int())
+			t.rows[c.text()] = nil
+			return nil
+		}, now, int64(limit))
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(found, maxList) {
+			size := listOf(len(some))
+			list := make([]driver.Value, size)
+			for i, n := range some {
+				list[i] = n
+			}
+			n, err := t.exec(inList(ripen, size), list...)
+			if err != nil {
+				return err
+			}
+			ripened += int(n)
+		}
+		next, err = t.number(unripe)
+		return err
+	}})
+	if err != nil {
+		return 0, 0, err
+	}
+	return ripened, next, nil
+}
+
+// Overdue implements store.Tasks.
+func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error) {
+	if err := store.CheckLimit(limit); err != nil {
+		return nil, 0, fmt.Errorf("sqlite: overdue: %w", err)
+	}
+	err = s.readTasks(ctx, "read what is overdue", func(c *conn) (err error) {
+		if next, err = c.number(nextOverdue, now); err != nil {
+			return err
+		}
+		return c.query(overdue, collect(&tasks), now, int64(limit))
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return tasks, next, nil
+}
