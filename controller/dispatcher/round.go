@@ -86,12 +86,14 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	unknown := d.enter(r)
 	d.mu.Unlock()
 	for _, l := range unknown {
-		if err := d.fetch(ctx, l, d.readSize(l)); err != nil {
+		if err := d.read(ctx, r, l); err != nil {
 			return err
 		}
-		d.mu.Lock()
-		d.admit(r, l)
-		d.mu.Unlock()
+		if len(r.ends) >= store.MaxBatch {
+			if err := d.flush(ctx, r); err != nil {
+				return err
+			}
+		}
 	}
 	for {
 		d.mu.Lock()
@@ -108,15 +110,25 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 				return nil
 			}
 		case fetch:
-			limit := d.readSize(l)
-			if err := d.fetch(ctx, l, limit); err != nil {
+			if err := d.read(ctx, r, l); err != nil {
 				return err
 			}
-			d.mu.Lock()
-			d.admit(r, l)
-			d.mu.Unlock()
 		}
 	}
+}
+
+// read reads on in a line and puts it into the round.
+func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
+	d.mu.Lock()
+	limit := d.readSize(l)
+	d.mu.Unlock()
+	if err := d.fetch(ctx, l, limit); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.admit(r, l)
+	return nil
 }
 
 // told takes in what the fleet tells of the nodes.
@@ -236,13 +248,18 @@ func (d *Dispatcher) admit(r *round, l *line) {
 			break
 		}
 		r.ends = append(r.ends, c)
+		r.looked++
 		l.at++
 	}
-	if len(l.left()) == 0 {
-		return
+	switch {
+	case len(l.left()) > 0:
+		l.head(&l.left()[0])
+		d.push(r, l)
+	case l.more && len(l.tasks) > 0: // they all end: others may stand behind them
+		d.push(r, l)
+	case l.more: // none of them decoded
+		r.out.More = true
 	}
-	l.head(&l.left()[0])
-	d.push(r, l)
 }
 
 // todo is what a round has to do next.
@@ -257,7 +274,7 @@ const (
 // step goes on with the line that comes next until something has to be read or written.
 func (d *Dispatcher) step(r *round) (todo, *line) {
 	for {
-		if len(r.picks) == store.MaxBatch || len(r.ends) == store.MaxBatch {
+		if len(r.picks) == store.MaxBatch || len(r.ends) >= store.MaxBatch {
 			return flush, nil
 		}
 		slots, queue := d.cluster.Room()
@@ -385,12 +402,12 @@ func (d *Dispatcher) flush(ctx context.Context, r *round) error {
 	if d.lease.Remaining() <= 0 {
 		return ErrNotLeading
 	}
-	if len(r.ends) > 0 {
-		if _, err := d.store.Apply(ctx, r.ends); err != nil && !d.refusal(ctx, err) {
-			return fmt.Errorf("end %d tasks that cannot run: %w", len(r.ends), err)
+	for page := range slices.Chunk(r.ends, store.MaxBatch) {
+		if _, err := d.store.Apply(ctx, page); err != nil && !d.refusal(ctx, err) {
+			return fmt.Errorf("end %d tasks that cannot run: %w", len(page), err)
 		}
-		r.ends = r.ends[:0]
 	}
+	r.ends = r.ends[:0]
 	if len(r.picks) == 0 {
 		return nil
 	}

@@ -1,0 +1,55 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// tooBig makes a task that can never run.
+func tooBig(t *task.Task) { t.Attachments = []byte(`"` + strings.Repeat("x", 1024) + `"`) }
+
+// rounds makes rounds as long as there is more, and says how many tasks they placed.
+func (b *bundle) rounds(t *testing.T, list bool) int {
+	t.Helper()
+	placed := 0
+	for range 100 {
+		out, err := b.d.Round(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if placed += out.Placed; !out.More {
+			return placed
+		}
+		list = false
+	}
+	t.Fatal("100 rounds, and still there is more")
+	return 0
+}
+
+// A call of the store carries so many changes at most: what is more comes in the next call.
+func TestMoreTasksEndThanOneCallOfTheStoreCarries(t *testing.T) {
+	t.Parallel()
+	const queues, each = 700, 3
+	b := setup(t, node("n1", 8, "a"))
+	for i := range queues {
+		b.submit(t, "a", each, tooBig, namespace(fmt.Sprint(i)), named(fmt.Sprint(i, "-")))
+	}
+	b.rounds(t, true)
+	if counts, err := b.store.Counts(t.Context()); err != nil || counts[task.Failed] != queues*each {
+		t.Errorf("%v %v, want all of them failed", counts, err)
+	}
+}
+
+// However many tasks at the head of a queue can never run, they do not hide one that can, not even for an interval.
+func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 1, "a"))
+	b.submit(t, "a", 3000, tooBig, named("a"))
+	id := b.submit(t, "a", 1, func(t *task.Task) { t.CreateDateTime = 1_000_000 })[0]
+	if placed := b.rounds(t, true); placed != 1 || b.get(t, id).LifecycleStatus != task.Assigning {
+		t.Errorf("%d placed, it is %s", placed, b.get(t, id).LifecycleStatus)
+	}
+}
