@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -34,6 +35,7 @@ func BenchmarkWaiting(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			runtime.GC() // what the filling left
 			b.ReportAllocs()
 			before := cpu(b)
 			for b.Loop() {
@@ -52,6 +54,7 @@ func BenchmarkQueues(b *testing.B) {
 		b.Run(fmt.Sprintf("queues=%d", queues), func(b *testing.B) {
 			s := spread(b, queues*10, queues)
 			middle := (&task.Task{Namespace: fmt.Sprintf("n%06d", queues/3), ClassName: "demo.echo"}).Queue()
+			runtime.GC() // what the filling left
 			b.ReportAllocs()
 			before := cpu(b)
 			for b.Loop() {

@@ -61,3 +61,25 @@ func TestReadDispatcher(t *testing.T) {
 		})
 	}
 }
+
+// FuzzReadDispatcher: whatever a document holds, there are settings or an error, and no panic.
+func FuzzReadDispatcher(f *testing.F) {
+	for _, d := range []bson.D{
+		{{Key: "version", Value: int64(3)}, {Key: "settings", Value: `{"rate":{"perSecond":1.5,"burst":2},"pools":{"gpu":1}}`}}, {{Key: "strategy", Value: "RANDOM"}},
+		{{Key: "settings", Value: `{"pools":[]}`}},
+	} {
+		doc, err := bson.Marshal(d)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(doc)
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if bson.Raw(doc).Validate() != nil {
+			return // the driver gives no such document
+		}
+		if d, err := readDispatcher(doc); err != nil && (d.Version != 0 || d.Strategy != "") {
+			t.Errorf("%+v beside the error %v", d, err)
+		}
+	})
+}
