@@ -76,7 +76,6 @@ type Dispatcher struct {
 	log       *slog.Logger
 
 	claims    int64         // made so far, for their ids
-	rounds    int64         // made so far
 	owed      []*task.Task  // claims that were given back without an answer of the store; at most a page
 	refusedAt time.Duration // when a refusal of the store was logged last; 0 = never
 
@@ -84,6 +83,7 @@ type Dispatcher struct {
 	cluster  *placement.Cluster
 	order    *order.Order
 	lines    lines
+	cut      bool // the last round looked at as many tasks as it may: the next one goes on where it ended
 	settings settings
 	buckets  buckets
 	status   Status

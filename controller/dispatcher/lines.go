@@ -19,16 +19,19 @@ type line struct {
 	class, key, pool, anti string
 	keyLimit               int
 
-	known bool        // the above is known: a task of it has been read
-	seen  int64       // the pass of the listing that showed it last
-	from  store.Place // what stands before it cannot be placed now, though the line could
-	why   Reason      // it waits, as of the last look; empty = it could be placed
+	known bool   // the above is known: a task of it has been read
+	seen  int64  // the pass of the listing that showed it last
+	why   Reason // it waits, as of the last look; empty = it could be placed
 
 	tasks []task.Task // read in this round
 	at    int         // the first of them that is left
 	more  bool        // there may be others behind them
 	read  int         // how many were read last
-	round int64       // the round that they were read in
+
+	// What a round is to know of the one before that was cut short (see Dispatcher.cut). Else each begins anew: a task that was passed over is
+	// asked first again, or those behind it would take each slot that it waits for.
+	from   store.Place // the last task that was passed over: it cannot be placed now, though the line could
+	passed bool        // and none is left behind it
 }
 
 // learn takes in what a task of the line asks for.
@@ -140,14 +143,13 @@ func (l *lines) end() {
 		if known.seen != l.pass {
 			delete(l.byName, name)
 		}
-		known.from = store.Place{}
 	}
 }
 
 // fetch reads on in a line.
 func (d *Dispatcher) fetch(ctx context.Context, l *line, limit int) error {
 	after := l.from
-	if l.round == d.rounds && len(l.tasks) > 0 {
+	if len(l.tasks) > 0 {
 		after = store.After(&l.tasks[len(l.tasks)-1])
 	}
 	page, err := d.store.Waiting(ctx, l.name, after, limit)
@@ -157,13 +159,14 @@ func (d *Dispatcher) fetch(ctx context.Context, l *line, limit int) error {
 	d.bad(page.Bad)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.tasks, l.at, l.more, l.read, l.round = page.Tasks, 0, page.More, limit, d.rounds
+	l.tasks, l.at, l.more, l.read = page.Tasks, 0, page.More, limit
 	switch {
 	case len(page.Tasks) > 0:
 		l.learn(&page.Tasks[0])
+	case page.More:
 	case l.from.Set:
-		l.from = store.Place{} // its end: the next round begins anew
-	case !page.More:
+		l.passed = true
+	default:
 		delete(d.lines.byName, l.name)
 	}
 	return nil

@@ -57,7 +57,6 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
 		return Outcome{}, err
 	}
 	began := d.clock.Boot()
-	d.rounds++
 	r := round{now: d.clock.Now().UnixMilli(), moment: d.moment()}
 	if list || d.lines.going {
 		if err := d.list(ctx); err != nil {
@@ -169,14 +168,20 @@ func (d *Dispatcher) room() (slots, queue int) {
 
 // enter puts all lines into the round that could be placed, and gives those of which nothing is known yet.
 func (d *Dispatcher) enter(r *round) []*line {
+	goOn := d.cut
+	d.cut = false
 	var unknown []*line
 	for _, l := range d.lines.byName {
 		l.tasks, l.at, l.read = nil, 0, 0
-		if !l.known {
-			unknown = append(unknown, l)
-			continue
+		if !goOn {
+			l.from, l.passed = store.Place{}, false
 		}
-		d.push(r, l)
+		switch {
+		case !l.known:
+			unknown = append(unknown, l)
+		case !l.passed:
+			d.push(r, l)
+		}
 	}
 	slices.SortFunc(unknown, func(a, b *line) int { return strings.Compare(a.name, b.name) })
 	if len(unknown) > maxHeads {
@@ -187,12 +192,18 @@ func (d *Dispatcher) enter(r *round) []*line {
 
 // push puts a line into the round, if it could be placed.
 func (d *Dispatcher) push(r *round, l *line) {
-	why, wait := d.keeps(l, r.moment)
-	r.wait(wait)
-	if l.why = why; why == "" {
+	if !d.waits(r, l) {
 		l.item.Of = l
 		d.order.Push(&l.item)
 	}
+}
+
+// waits says whether something keeps a line waiting, and notes what.
+func (d *Dispatcher) waits(r *round, l *line) bool {
+	why, wait := d.keeps(l, r.moment)
+	r.wait(wait)
+	l.why = why
+	return why != ""
 }
 
 // keeps says what keeps a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
@@ -282,7 +293,7 @@ func (d *Dispatcher) step(r *round) (todo, *line) {
 			return done, nil
 		}
 		if r.looked >= maxTasks {
-			r.out.More = true
+			r.out.More, d.cut = true, true
 			return done, nil
 		}
 		it := d.order.Next()
@@ -291,6 +302,9 @@ func (d *Dispatcher) step(r *round) (todo, *line) {
 		}
 		l, _ := it.Of.(*line)
 		if len(l.left()) == 0 {
+			if d.waits(r, l) { // since what came before it took what it needs
+				continue
+			}
 			return fetch, l
 		}
 		if d.try(r, l, it) {
@@ -316,8 +330,8 @@ func (d *Dispatcher) advance(l *line) {
 		d.order.Push(&l.item)
 	case l.more:
 		d.order.Push(&l.item)
-	case l.from.Set: // tasks were passed over: the next round begins anew
-		l.from = store.Place{}
+	case l.from.Set:
+		l.passed = true
 	default:
 		delete(d.lines.byName, l.name)
 	}
@@ -434,7 +448,6 @@ func (d *Dispatcher) drop(picks []pick) {
 	for i := range picks {
 		p := &picks[i]
 		ids[i] = p.claim.ID
-		p.line.from = store.Place{}
 		d.cluster.Unplace(p.dec)
 	}
 	d.fleet.Drop(ids)
