@@ -12,11 +12,11 @@ import (
 )
 
 // touch notes that a member may be another to the dispatcher than Changes has said.
-func (f *Fleet) touch(m *member) { f.changed[m] = struct{}{} }
+func (f *Fleet) touch(m *member) { f.touchNode(m.key.Node) }
 
 func (f *Fleet) touchNode(id string) {
-	for _, m := range f.nodes[id] {
-		f.touch(m)
+	if f.changed != nil { // until somebody asks for changes, none are kept
+		f.changed[id] = struct{}{}
 	}
 }
 
@@ -35,23 +35,42 @@ func (f *Fleet) Changes(now time.Duration, to Placer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.recount(now, to)
+	all := f.changed == nil
+	if all {
+		f.changed = make(map[string]struct{})
+	}
 	if f.nextLook != 0 && now >= f.nextLook {
 		f.nextLook, f.nextBack = 0, 0
-		for _, m := range f.members {
-			f.touch(m)
+		all = true
+	}
+	if all {
+		for id := range f.nodes {
+			f.touchNode(id)
 		}
 	}
 	// In order, so that the same history has the same decisions.
-	for _, m := range slices.SortedFunc(maps.Keys(f.changed), func(a, b *member) int { return compareKeys(a.key, b.key) }) {
-		id := m.key.Node
-		before := f.taking[id]
-		if f.members[m.key] == m && f.takesWork(m, now) {
-			if before != nil && before != m && before.present && !m.present && f.takesWork(before, now) {
-				continue // two incarnations, and this one is only heard over Kafka
-			}
+	for _, id := range slices.Sorted(maps.Keys(f.changed)) {
+		if m := f.taker(id, now); m != nil {
 			f.taking[id] = m
 			f.lookAt(f.takesUntil(m))
 			to.Set(f.node(m, now))
+		} else if _, took := f.taking[id]; took {
+			delete(f.taking, id)
+			to.Remove(id)
+		}
+	}
+	clear(f.changed)
+}
+
+// taker gives the incarnation of a node that takes work, if one does: of two that live, the one in the registry, or else the newer one. Of
+// those that do not, it notes when they may.
+func (f *Fleet) taker(id string, now time.Duration) *member {
+	var best *member
+	for _, m := range f.nodes[id] {
+		if f.takesWork(m, now) {
+			if best == nil || m.present || !best.present {
+				best = m
+			}
 			continue
 		}
 		if back := max(m.pausedUntil, f.asides[id].Until); now < back {
@@ -60,12 +79,8 @@ func (f *Fleet) Changes(now time.Duration, to Placer) {
 				f.nextBack = back
 			}
 		}
-		if before == m {
-			delete(f.taking, id)
-			to.Remove(id)
-		}
 	}
-	clear(f.changed)
+	return best
 }
 
 // View gives the nodes that take work now, ordered by id, and why each other node that is there takes none.
@@ -129,8 +144,8 @@ func (f *Fleet) takesWork(m *member, now time.Duration) bool {
 	if a, aside := f.asides[m.key.Node]; aside && now < a.Until {
 		return false
 	}
-	return !m.gone && !m.evicted && !m.refused && m.nonsense == "" && !f.draining[m.key.Node] && m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online &&
-		m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 && now >= m.pausedUntil &&
+	return !m.gone && !m.evicted && !m.refused && m.nonsense == "" && !f.draining[m.key.Node] &&
+		m.beat.Mode == registry.ModeNode && m.beat.State == registry.Online && m.beat.Protocol == f.cfg.Protocol && m.beat.Capacity > 0 && now >= m.pausedUntil &&
 		(m.present && now-m.changedAt <= f.cfg.StaleAfter || f.audible(m, now))
 }
 

@@ -76,7 +76,7 @@ type Fleet struct {
 
 	nodes      map[string][]*member // by node id: all its incarnations
 	taking     map[string]*member   // by node id: the incarnation that takes work, as Changes has said
-	changed    map[*member]struct{} // may be another to the dispatcher than Changes has said
+	changed    map[string]struct{}  // by node id: may be another to the dispatcher than Changes has said; nil until that was asked for
 	nextLook   time.Duration        // when time alone may change whether some node takes work; 0 = never
 	nextBack   time.Duration        // of these, when one may begin to
 	recounted  bool                 // what the older leaders have given each node counts
@@ -144,7 +144,7 @@ const (
 func New(cfg Config) *Fleet {
 	return &Fleet{cfg: cfg, members: make(map[Key]*member), claims: make(map[string]*entry), classes: make(map[string]float64),
 		asides: make(map[string]Aside), nodes: make(map[string][]*member), taking: make(map[string]*member),
-		changed: make(map[*member]struct{}), counts: newCounts()}
+		counts: newCounts()}
 }
 
 func (f *Fleet) member(k Key) *member {
