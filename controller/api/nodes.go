@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -184,9 +185,17 @@ func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
 		Incarnation: n.Incarnation, Mode: n.Mode, State: string(n.State), Classes: classes, Labels: labels,
 		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
 		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version,
-		CPU: n.CPU, Memory: n.Memory, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal, StartedAt: n.StartedAt,
+		CPU: finite(n.CPU), Memory: n.Memory, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal, StartedAt: n.StartedAt,
 		SlotsRunning: running, SlotsQueued: queued, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,
 	}
+}
+
+// finite gives 0 in place of what JSON cannot say: one node's nonsense must not keep the others from being shown.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
 }
 
 func taskIDs(held []registry.HeldTask) []string {
