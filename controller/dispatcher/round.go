@@ -76,6 +76,9 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
 func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	d.mu.Lock()
 	d.refresh()
+	for id := range d.buckets.throttled {
+		r.wait(d.buckets.nodes.of(id, r.moment).wait(r.moment))
+	}
 	d.cluster.Begin()
 	d.order.Begin(r.now)
 	if slots, queue := d.room(); slots+queue == 0 && !list {
@@ -140,7 +143,10 @@ func (d told) Set(n placement.Node) {
 }
 
 // Remove implements fleet.Placer.
-func (d told) Remove(id string) { d.cluster.Remove(id) }
+func (d told) Remove(id string) {
+	delete(d.buckets.throttled, id)
+	d.cluster.Remove(id)
+}
 
 // Recount implements fleet.Placer.
 func (d told) Recount(id string, by int64) { d.cluster.Recount(id, by) }
@@ -351,7 +357,7 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 		return false
 	}
 	q := d.askFor(l, t)
-	dec := d.cluster.Place(&q)
+	dec := d.place(r, &q)
 	if dec.Reason != "" {
 		l.why = dec.Reason
 		if q.Alone || len(q.Avoid) > 0 { // what keeps this one does not keep the others
@@ -362,6 +368,29 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 	}
 	d.reserve(r, l, t, &q, dec)
 	d.order.Served(it)
+	return true
+}
+
+// place finds a node that has a token. One that turns out to have none is left out until it has.
+func (d *Dispatcher) place(r *round, q *placement.Request) placement.Decision {
+	for {
+		dec := d.cluster.Place(q)
+		if dec.Reason != "" || !d.leaveOut(r, dec.Node) {
+			return dec
+		}
+		d.cluster.Unplace(dec)
+	}
+}
+
+// leaveOut lets a node take nothing until it has a token, if it has none now.
+func (d *Dispatcher) leaveOut(r *round, node string) bool {
+	b := d.buckets.nodes.of(node, r.moment)
+	if b.ready(r.moment) {
+		return false
+	}
+	d.buckets.throttled[node] = struct{}{}
+	d.cluster.Throttle(node, true)
+	r.wait(b.wait(r.moment))
 	return true
 }
 
@@ -382,14 +411,8 @@ func (d *Dispatcher) reserve(r *round, l *line, t *task.Task, q *placement.Reque
 	r.picks = append(r.picks, p)
 	d.buckets.all.take(r.moment)
 	d.buckets.classes.of(l.class, r.moment).take(r.moment)
-	if b := d.buckets.nodes.of(dec.Node, r.moment); b != nil {
-		b.take(r.moment)
-		if !b.ready(r.moment) {
-			d.buckets.throttled[dec.Node] = struct{}{}
-			d.cluster.Throttle(dec.Node, true)
-			r.wait(b.wait(r.moment))
-		}
-	}
+	d.buckets.nodes.of(dec.Node, r.moment).take(r.moment)
+	d.leaveOut(r, dec.Node)
 }
 
 // never gives the end, or the hold, of a task that is not to run, or cannot.

@@ -86,8 +86,10 @@ func (b *bucket) at(r *store.Rate, now time.Time) *bucket {
 	return b
 }
 
-// ready says whether there is a token.
-func (b *bucket) ready(now time.Time) bool { return b == nil || b.limiter.TokensAt(now) >= 1 }
+// ready says whether there is a token. A rate of 0 has none, not even the first.
+func (b *bucket) ready(now time.Time) bool {
+	return b == nil || b.rate.PerSecond > 0 && b.limiter.TokensAt(now) >= 1
+}
 
 // take takes a token that is there.
 func (b *bucket) take(now time.Time) {
