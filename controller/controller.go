@@ -58,9 +58,11 @@ type Deps struct {
 	Open func(topic string, partition int, from kafka.Position) ingest.Reader
 	// TopicConfig holds further settings of the topics that are created.
 	TopicConfig map[string]string
-	Clock       clock.Clock
-	Log         *slog.Logger
-	Version     string
+	// Peers carries what this controller asks the one that leads; nil is [http.DefaultTransport].
+	Peers   http.RoundTripper
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Version string
 }
 
 // Controller is one controller process.
@@ -88,7 +90,7 @@ type Controller struct {
 func New(cfg config.Controller, deps Deps) *Controller {
 	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
 		work: dispatcher.NewWake(), room: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(),
-		topics: errNotYet, peers: &http.Client{Timeout: peerTimeout}}
+		topics: errNotYet, peers: &http.Client{Transport: deps.Peers, Timeout: peerTimeout}}
 	// Goroutines and memory of the process show a leak long before it hurts.
 	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), c.stuckTasks())
 	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/registry"
 	registrymemory "github.com/skalds-go/skalds/pkg/registry/memory"
@@ -126,6 +128,58 @@ func (p *piped) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+// dial reaches a controller by the port of its address.
+func (s *system) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	door := s.doors[n-firstPort]
+	s.mu.Unlock()
+	return door.dial(ctx, network, address)
+}
+
+// firstPort is that of the controller that was started first; each later one has the next.
+const firstPort = 8000
+
+// wires carries requests to controllers.
+func (s *system) wires() http.RoundTripper {
+	return &http.Transport{DialContext: s.dial, DisableKeepAlives: true}
+}
+
+// client gives a client of the i-th controller.
+func (s *system) client(i int) *client.Client {
+	s.t.Helper()
+	c, err := client.New(client.Config{Server: fmt.Sprint("http://127.0.0.1:", firstPort+i), HTTP: &http.Client{Transport: s.wires()}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// leads says which controller leads.
+func (s *system) leads() int {
+	s.t.Helper()
+	doc, err := s.store.Leader(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(doc.Address)
+	if err != nil {
+		s.t.Fatalf("%+v: %v", doc, err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n - firstPort
+}
+
 // ask asks each controller that runs for a page of its API, in the order in which they were started.
 func (s *system) ask(path string) []string {
 	s.t.Helper()
@@ -175,14 +229,18 @@ func (s *system) controllerOn(st store.Store, change ...func(*config.Controller)
 
 func (s *system) controllerWith(bend func(*controller.Deps), change ...func(*config.Controller)) (stop func()) {
 	deps := controller.Deps{
-		Store: s.store, Registry: s.registry, Bus: s.bus, Clock: s.clock, Log: s.log, Version: "test",
+		Store: s.store, Registry: s.registry, Bus: s.bus, Clock: s.clock, Log: s.log, Version: "test", Peers: s.wires(),
 		Open: func(topic string, partition int, from kafka.Position) ingest.Reader {
 			return s.bus.Reader(topic, partition, from)
 		},
 	}
 	bend(&deps)
-	c, door := controller.New(controllerConfig(change...), deps), newPiped()
+	cfg, door := controllerConfig(change...), newPiped()
+	s.mu.Lock()
+	cfg.Port = firstPort + len(s.doors)
 	s.doors = append(s.doors, door)
+	s.mu.Unlock()
+	c := controller.New(cfg, deps)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	s.wg.Go(func() {
