@@ -124,13 +124,17 @@ func (o *Order) Begin(now int64) {
 	o.round++
 }
 
-// Level is where an item stands now.
+// Level is where an item stands now. A script may have written any time of creation.
 func (o *Order) Level(it *Item) int {
 	p := min(max(it.Priority, task.MinPriority), task.MaxPriority)
-	if step := o.cfg.Aging.Milliseconds(); step > 0 && o.now > it.Created {
-		p = int(min(int64(p)+(o.now-it.Created)/step, task.MaxPriority))
+	step, waited := o.cfg.Aging.Milliseconds(), o.now-it.Created
+	switch {
+	case step <= 0 || o.now <= it.Created:
+		return p
+	case waited < 0: // longer than a number of milliseconds can say
+		return task.MaxPriority
 	}
-	return p
+	return int(min(int64(p)+waited/step, task.MaxPriority))
 }
 
 // Push puts a queue into the round, by its head.

@@ -2,6 +2,7 @@ package order_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // line is a queue with tasks that were created one a millisecond.
@@ -174,6 +176,30 @@ func TestNextAloneCostsNothing(t *testing.T) {
 	}
 	if total["a"] != 50 || total["b"] != 50 {
 		t.Errorf("%v, want 50 each", total)
+	}
+}
+
+// Scripts write what they like.
+func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
+	t.Parallel()
+	o := order.New(order.Config{Mode: order.Strict, Aging: time.Minute})
+	o.Begin(1_700_000_000_000)
+	for _, tt := range []struct {
+		created  int64
+		priority int
+		want     int
+	}{
+		{math.MinInt64, 0, task.MaxPriority}, {0, 0, task.MaxPriority}, {math.MaxInt64, 3, 3},
+		{1_700_000_000_000 - 60_000, 3, 4}, {math.MaxInt64, math.MaxInt, task.MaxPriority}, {math.MaxInt64, math.MinInt, task.MinPriority},
+	} {
+		it := &order.Item{Created: tt.created, Priority: tt.priority}
+		if got := o.Level(it); got != tt.want {
+			t.Errorf("level %d for created %d, priority %d, want %d", got, tt.created, tt.priority, tt.want)
+		}
+		o.Push(it)
+		if o.Next() != it {
+			t.Errorf("created %d: it is not in the round", tt.created)
+		}
 	}
 }
 
