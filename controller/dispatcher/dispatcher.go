@@ -111,7 +111,7 @@ type Status struct {
 func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Clock, m *Metrics, log *slog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: s, fleet: f, transport: t, lease: l, clock: c, metrics: m, log: log,
 		cluster: placement.NewCluster(cfg.Seed), order: order.New(cfg.Order),
-		lines:   lines{byName: make(map[string]*line)},
+		lines:   lines{byName: make(map[string]*line), limit: maxLines},
 		buckets: buckets{throttled: make(map[string]struct{})}}
 	d.Use(store.Dispatcher{})
 	return d
@@ -132,9 +132,13 @@ func (d *Dispatcher) Status() Status {
 	return s
 }
 
+// note ends a round: it notes what it did, and lets go of the tasks that it read.
 func (d *Dispatcher) note(r *round, began time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, l := range r.reads {
+		l.tasks, l.at, l.more, l.read = nil, 0, false, 0
+	}
 	d.status.Rounds++
 	d.status.Placed += int64(r.out.Placed)
 	d.status.Failed += int64(r.out.Failed)

@@ -55,25 +55,25 @@ func (l *line) left() []task.Task { return l.tasks[l.at:] }
 
 // Limits of what is known of the queues.
 const (
-	maxLines = 100_000 // queues that are known at once: beyond it, those that cannot be placed make room for others
+	maxLines = 100_000 // queues that are known at once: beyond it, those that cannot be placed make room for others, as they are listed
 	maxLists = 10      // pages of names that a round reads
 )
 
 // lines is the queues that are known.
 type lines struct {
 	byName map[string]*line
+	limit  int    // how many at the most
 	pass   int64  // of the listing
 	next   string // where the listing goes on
 	going  bool   // a pass has begun and has not ended
+	again  bool   // there may be new queues where it has been already: another follows
+	stuck  bool   // it waits for queues that make room
 	evict  []*line
 }
 
 // list reads which queues there are: a page after the other, in one pass through all of them, that may take several rounds.
-func (d *Dispatcher) list(ctx context.Context) error {
-	if !d.lines.going {
-		d.lines.going, d.lines.next = true, ""
-		d.lines.pass++
-	}
+func (d *Dispatcher) list(ctx context.Context, wanted bool) error {
+	d.lines.begin(wanted)
 	for range maxLists {
 		page, err := d.store.Queues(ctx, d.lines.next, store.MaxBatch)
 		if err != nil {
@@ -81,21 +81,38 @@ func (d *Dispatcher) list(ctx context.Context) error {
 		}
 		d.bad(page.Bad)
 		d.mu.Lock()
-		for _, name := range page.Names {
-			d.lines.see(name)
-		}
-		if n := len(page.Names); n > 0 {
-			d.lines.next = page.Names[n-1]
-		}
-		if !page.More {
-			d.lines.end()
-		}
+		d.lines.take(&page)
 		d.mu.Unlock()
-		if !page.More {
+		if d.lines.stuck || !page.More {
 			return nil
 		}
 	}
 	return nil
+}
+
+// begin begins a pass, or goes on with the one that has begun.
+func (l *lines) begin(wanted bool) {
+	l.stuck, l.evict = false, nil
+	if l.going {
+		l.again = l.again || wanted
+		return
+	}
+	l.going, l.again, l.next = true, false, ""
+	l.pass++
+}
+
+// take takes in a page of names. Where there is no room for one, the listing goes on with it next time.
+func (l *lines) take(page *store.QueuePage) {
+	for _, name := range page.Names {
+		if !l.see(name) {
+			l.stuck = true
+			return
+		}
+		l.next = name
+	}
+	if !page.More {
+		l.end()
+	}
 }
 
 func (d *Dispatcher) bad(list []store.BadDocument) {
@@ -104,45 +121,47 @@ func (d *Dispatcher) bad(list []store.BadDocument) {
 	}
 }
 
-// see notes that a queue is there.
-func (l *lines) see(name string) {
+// see notes that a queue is there. It reports false if there is no room for it.
+func (l *lines) see(name string) bool {
 	if known, ok := l.byName[name]; ok {
 		known.seen = l.pass
-		return
+		return true
 	}
-	if len(l.byName) >= maxLines && !l.makeRoom() {
-		return
+	if len(l.byName) >= l.limit && !l.makeRoom() {
+		return false
 	}
 	l.byName[name] = &line{name: name, seen: l.pass}
+	return true
 }
 
 // makeRoom forgets a queue that cannot be placed. The next pass shows it again.
 func (l *lines) makeRoom() bool {
-	if len(l.evict) == 0 {
+	if l.evict == nil {
 		for _, other := range l.byName {
-			if other.why != "" && other.seen != l.pass {
+			if other.why != "" {
 				l.evict = append(l.evict, other)
 			}
 		}
 	}
-	for len(l.evict) > 0 {
-		other := l.evict[len(l.evict)-1]
-		l.evict = l.evict[:len(l.evict)-1]
-		if l.byName[other.name] == other {
-			delete(l.byName, other.name)
-			return true
-		}
+	last := len(l.evict) - 1
+	if last < 0 {
+		return false
 	}
-	return false
+	delete(l.byName, l.evict[last].name)
+	l.evict = l.evict[:last]
+	return true
 }
 
 // end ends a pass: what it has not shown is empty.
 func (l *lines) end() {
-	l.going, l.evict = false, nil
 	for name, known := range l.byName {
 		if known.seen != l.pass {
 			delete(l.byName, name)
 		}
+	}
+	l.going = false
+	if l.again {
+		l.begin(false)
 	}
 }
 

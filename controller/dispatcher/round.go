@@ -38,6 +38,7 @@ type round struct {
 	lost   int // claims
 	picks  []pick
 	ends   []task.Change // of tasks that are not to run
+	reads  []*line       // those that tasks were read of
 }
 
 // pick is a task, the node it goes to, and the line it came from.
@@ -59,10 +60,10 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
 	began := d.clock.Boot()
 	r := round{now: d.clock.Now().UnixMilli(), moment: d.moment()}
 	if list || d.lines.going {
-		if err := d.list(ctx); err != nil {
+		if err := d.list(ctx, list); err != nil {
 			return r.out, err
 		}
-		r.out.More = d.lines.going
+		r.out.More = d.lines.going && !d.lines.stuck
 	}
 	err := d.round(ctx, &r, list)
 	d.drop(r.picks) // an error has come between
@@ -129,6 +130,7 @@ func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	r.reads = append(r.reads, l)
 	d.admit(r, l)
 	return nil
 }
@@ -178,7 +180,6 @@ func (d *Dispatcher) enter(r *round) []*line {
 	d.cut = false
 	var unknown []*line
 	for _, l := range d.lines.byName {
-		l.tasks, l.at, l.read = nil, 0, 0
 		if !goOn {
 			l.from, l.passed = store.Place{}, false
 		}
@@ -192,6 +193,9 @@ func (d *Dispatcher) enter(r *round) []*line {
 	slices.SortFunc(unknown, func(a, b *line) int { return strings.Compare(a.name, b.name) })
 	if len(unknown) > maxHeads {
 		unknown, r.out.More = unknown[:maxHeads], true
+	}
+	if len(unknown) > 0 && d.lines.stuck { // of these, some may make room
+		r.out.More = true
 	}
 	return unknown
 }
