@@ -70,9 +70,8 @@ func (w *world) crash(at crash.Point, probe string) time.Duration {
 		w.arm(victim, at)
 		other.kill()
 	case crash.BeforeGivingAway, crash.AfterGivingAway:
-		lost = w.nodes()[0]
-		w.submit(4*nodes, probe+"-held", slow, 1500)
-		w.assigned(probe+"-held", lost, task.Running)
+		w.submit(4*nodes, probe+"-held", slow, 3000)
+		lost = w.holder(probe + "-held")
 		w.arm(victim, at)
 		lost.kill()
 	default:
@@ -102,6 +101,21 @@ func (w *world) crash(at crash.Point, probe string) time.Duration {
 		w.seen()
 	}
 	return took
+}
+
+// holder waits until tasks of a prefix run, and gives a node that runs one.
+func (w *world) holder(prefix string) *member {
+	w.T.Helper()
+	var found *member
+	w.Eventually(recoverLimit, "tasks "+prefix+" run", func(context.Context) (bool, string) {
+		for _, t := range w.stored(prefix) {
+			if t.LifecycleStatus == task.Running {
+				found = w.member(t.Executor)
+			}
+		}
+		return found != nil, "none does"
+	})
+	return found
 }
 
 func (w *world) arm(c *member, at crash.Point) {
