@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/api"
@@ -41,23 +42,20 @@ func (s *steering) Explain(ctx context.Context, t *task.Task) (client.Explanatio
 func (c *Controller) elsewhere(l *leadership, t *task.Task, now time.Time) (reason, text, help string) {
 	switch {
 	case t.LifecycleStatus.Terminal():
-		text = fmt.Sprintf("It has ended: %s %s ago, on its attempt %d.", t.LifecycleStatus, since(t.FinishDateTime, now), t.Attempt)
-		if t.Error != "" {
-			text += " " + t.Error
-		}
-		return "ENDED", text, ""
+		return c.ended(t, now)
 	case t.Mode == task.ModeActive:
 		return "EDGE", "It belongs to an edge node, which runs it by itself: no controller dispatches it.", ""
 	case t.LifecycleStatus == task.Paused && t.Executor == "":
-		return "PAUSED", "A person has paused it; no node holds it.", "Resume it: skalds task resume " + t.ID
+		return "PAUSED", "A person has paused it; no node holds it.", "Resume it: skalds task resume " + dispatcher.ShellWord(t.ID)
 	case t.LifecycleStatus == task.Paused:
-		return "PAUSED", fmt.Sprintf("A person has paused it; it is on %s and keeps its slot there.", t.Executor), "Resume it: skalds task resume " + t.ID
+		text = fmt.Sprintf("A person has paused it; it is on %s and keeps its slot there.", t.Executor)
+		return "PAUSED", text + asked(t), "Resume it: skalds task resume " + dispatcher.ShellWord(t.ID)
 	case t.LifecycleStatus == task.Created && t.Failures > 0:
 		last := ""
 		if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Error != "" {
 			last = " (" + t.Attempts[n-1].Error + ")"
 		}
-		return "BACKOFF", fmt.Sprintf("Its attempt %d has failed%s; the next one begins in %s.", t.Attempt, last, until(t.NotBefore, now)), ""
+		return "BACKOFF", fmt.Sprintf("Its attempt %d has failed%s; the next one may begin in %s.", t.Attempt, last, until(t.NotBefore, now)), ""
 	case t.LifecycleStatus == task.Created:
 		return "NOT_BEFORE", fmt.Sprintf("It is not to run before %s, in %s.", time.UnixMilli(t.NotBefore).UTC().Format(time.RFC3339), until(t.NotBefore, now)), ""
 	}
@@ -68,10 +66,41 @@ func (c *Controller) elsewhere(l *leadership, t *task.Task, now time.Time) (reas
 		}
 	}
 	if t.LifecycleStatus == task.Running {
-		return "RUNNING", fmt.Sprintf("It has been running on %s for %s (attempt %d)%s.", t.Executor, since(t.StartDateTime, now), t.Attempt, how), ""
+		return "RUNNING", fmt.Sprintf("It has been running on %s for %s (attempt %d)%s.", t.Executor, since(t.StartDateTime, now), t.Attempt, how) + asked(t), ""
 	}
-	return "ASSIGNING", fmt.Sprintf("It was sent to %s %s ago (attempt %d)%s, and the node has not said that it began.", t.Executor, since(t.AssignedDateTime, now), t.Attempt, how),
-		"The node may be full for a moment; skalds nodes show " + t.Executor + " says what it does."
+	sent := since(t.AssignedDateTime, now)
+	text = fmt.Sprintf("It was sent to %s %s ago (attempt %d)%s, and the node has not said that it began.", t.Executor, sent, t.Attempt, how)
+	return "ASSIGNING", text + asked(t),
+		"The node may be full for a moment: skalds nodes show " + dispatcher.ShellWord(t.Executor) + " says what it does."
+}
+
+// ended says how a task ended.
+func (c *Controller) ended(t *task.Task, now time.Time) (reason, text, help string) {
+	on := fmt.Sprintf("on attempt %d", t.Attempt)
+	if t.Attempt == 0 {
+		on = "before it ran"
+	}
+	text = fmt.Sprintf("It ended %s ago, %s: %s.", since(t.FinishDateTime, now), on, t.LifecycleStatus)
+	if t.Error != "" {
+		text = fmt.Sprintf("%s: %s", strings.TrimSuffix(text, "."), t.Error)
+	}
+	if t.LifecycleStatus == task.Finished {
+		return "ENDED", text, "See its result: skalds task show " + dispatcher.ShellWord(t.ID)
+	}
+	return "ENDED", text, "Run it again: skalds task retry " + dispatcher.ShellWord(t.ID)
+}
+
+// asked says what a person has asked of a task that its node has not carried out.
+func asked(t *task.Task) string {
+	switch t.Desired {
+	case task.DesiredCancelled:
+		return " It is to be cancelled: its handler has not returned yet."
+	case task.DesiredPaused:
+		return " It is to be paused: its handler has not come to a place where it waits (WaitWhilePaused)."
+	case task.DesiredRunning:
+		return " It is to go on: its node has not said yet that it does."
+	}
+	return ""
 }
 
 func since(at int64, now time.Time) string { return span(now.Sub(time.UnixMilli(at))) }
@@ -130,7 +159,8 @@ func (s *steering) Pending(ctx context.Context) (client.Pending, error) {
 	}
 	if paused := counts[task.Paused]; paused > 0 {
 		p.Total += paused
-		p.Groups = append(p.Groups, client.PendingGroup{Reason: "PAUSED", Tasks: paused, Text: "A person has paused them.", Help: "Resume them: skalds task resume ID"})
+		p.Groups = append(p.Groups, client.PendingGroup{Reason: "PAUSED", Tasks: paused,
+			Text: "A person has paused them.", Help: "Resume them: skalds task resume ID"})
 	}
 	return p, nil
 }

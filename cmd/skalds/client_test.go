@@ -96,6 +96,20 @@ func TestWrongUsage(t *testing.T) {
 		"bench names":          {"bench -o name", `--output is "name"`},
 		"bench for ever":       {"bench --timeout 0s", "--timeout is 0s"},
 		"no classes":           {"bench --classes=", "--classes"},
+		"kind of limit":        {"limit set speed 1", `KIND is "speed": must be rate, namespace or pool`},
+		"no number":            {"limit set rate", "N is missing"},
+		"a word for N":         {"limit set rate fast", `N is "fast": must be a number of 0 or more`},
+		"no real number":       {"limit set rate NaN", `N is "NaN"`},
+		"part of a task":       {"limit set pool 1.5 --pool gpu", `N is "1.5"`},
+		"which pool":           {"limit set pool 3", "--pool NAME"},
+		"empty class":          {"limit set rate 3 --class=", "--class is empty"},
+		"class and node":       {"limit remove rate --class a --node b", "give one of --class and --node"},
+		"not of the kind":      {"limit set rate 1 --pool a", "--pool says nothing about a limit of the kind rate"},
+		"burst of tasks":       {"limit set namespace 1 --burst 2", "--burst is for rates"},
+		"pause of a word":      {"dispatcher pause resize", "it takes none"},
+		"pause of no class":    {"dispatcher pause --class=", "--class is empty"},
+		"limit without key":    {"task submit c --concurrency-limit 3", "give both"},
+		"explain two":          {"task explain a b", "it takes ID"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,6 +127,7 @@ func TestServerThatCannotBeReached(t *testing.T) {
 	for _, args := range []string{
 		"task submit c", "task submit c --wait", "task list", "task show x", "task wait x", "task cancel x y", "task retry x", "task pause x", "task resume x",
 		"task update x -a 1", "task cancel --all --yes", "nodes drain x", "nodes undrain x", "nodes list", "nodes show x", "strategy get", "strategy set RANDOM", "health", "bench",
+		"task explain x", "dispatcher status", "dispatcher pending", "dispatcher pause", "dispatcher resume --class c", "limit list", "limit set rate 1", "limit remove rate",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -132,20 +147,30 @@ func TestServerSaysNo(t *testing.T) {
 		args string
 		says []string
 	}{
-		"priority":     {"task submit c --priority 11", []string{"priority is 11: must be a whole number from 0 to 10"}},
-		"two things":   {"task submit c --priority 11 --id a/b", []string{"skalds: priority is 11: ", `skalds: id is "a/b": `}},
-		"id exists":    {"task submit demo.echo --id once", []string{`a task with the id "once" exists`}},
-		"no task":      {"task show nowhere", []string{`there is no task with the id "nowhere"`}},
-		"no task wait": {"task wait nowhere", []string{`there is no task with the id "nowhere"`}},
-		"no tasks":     {"task cancel nowhere either", []string{`skalds: there is no task with the id "nowhere"`, `skalds: there is no task with the id "either"`}},
-		"ended":        {"task cancel once", []string{"it has ended and cannot be cancelled"}},
-		"no drain":     {"nodes drain nowhere", []string{`there is no node with the id "nowhere"`}},
-		"no pause":     {"task pause once", []string{"it has ended and cannot be paused"}},
-		"no update":    {"task update once -a 1", []string{"nobody would see new attachments"}},
-		"no node":      {"nodes show nowhere", []string{`there is no node with the id "nowhere"`}},
-		"no strategy":  {"strategy set best", []string{`strategy is "best": must be one of`}},
-		"failed":       {"task submit demo.fail --wait", []string{" is Failed"}},
-		"timeout":      {"task submit demo.sleep --wait --timeout 1ms", []string{"has not ended within 1ms"}},
+		"priority":           {"task submit c --priority 11", []string{"priority is 11: must be a whole number from 0 to 10"}},
+		"two things":         {"task submit c --priority 11 --id a/b", []string{"skalds: priority is 11: ", `skalds: id is "a/b": `}},
+		"id exists":          {"task submit demo.echo --id once", []string{`a task with the id "once" exists`}},
+		"no task":            {"task show nowhere", []string{`there is no task with the id "nowhere"`}},
+		"no task to explain": {"task explain nowhere", []string{`there is no task with the id "nowhere"`}},
+		"labels":             {"task submit c --labels zone=(", []string{"does not parse at byte 5"}},
+		"strategy":           {"task submit c --strategy best", []string{"must be one of", "BINPACK"}},
+		"slots":              {"task submit c --slots 99999999", []string{"slots is 99999999: must be a whole number"}},
+		"limit":              {"limit set namespace 99999999999", []string{"limit is 99999999999: expected number <="}},
+		"rate":               {"limit set rate 1e9", []string{"perSecond is 1000000000: expected number <="}},
+		"burst":              {"limit set rate 1 --burst -1", []string{"burst is -1"}},
+		"no such pool":       {"limit remove pool --pool gpu", []string{`there is no pool "gpu"`}},
+		"no such rate":       {"limit remove rate --class c", []string{`there is no rate of the class "c"`}},
+		"no such limit":      {"limit remove namespace", []string{`there is no limit of the namespace ""`}},
+		"no task wait":       {"task wait nowhere", []string{`there is no task with the id "nowhere"`}},
+		"no tasks":           {"task cancel nowhere either", []string{`skalds: there is no task with the id "nowhere"`, `skalds: there is no task with the id "either"`}},
+		"ended":              {"task cancel once", []string{"it has ended and cannot be cancelled"}},
+		"no drain":           {"nodes drain nowhere", []string{`there is no node with the id "nowhere"`}},
+		"no pause":           {"task pause once", []string{"it has ended and cannot be paused"}},
+		"no update":          {"task update once -a 1", []string{"nobody would see new attachments"}},
+		"no node":            {"nodes show nowhere", []string{`there is no node with the id "nowhere"`}},
+		"no strategy":        {"strategy set best", []string{`strategy is "best": must be one of`}},
+		"failed":             {"task submit demo.fail --wait", []string{" is Failed"}},
+		"timeout":            {"task submit demo.sleep --wait --timeout 1ms", []string{"has not ended within 1ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,7 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 	f.StringVar(&o.data, "data", "", "`directory` in which tasks and events are kept; it is made where there is none")
 	f.IntVar(&o.nodes, "nodes", 2, "how many nodes to run; 0 for none")
 	f.IntVar(&capacity, "capacity", 0, "how many tasks each node runs at once (env NODE_CAPACITY; default 16)")
-	f.StringVar(&strategy, "strategy", "", "how a node is chosen for a task: LEAST_TASKS, ROUND_ROBIN or RANDOM (env DISPATCHER_STRATEGY; default LEAST_TASKS)")
+	f.StringVar(&strategy, "strategy", "", "how a node is chosen for a task, as 'skalds strategy set' takes it (env DISPATCHER_STRATEGY; default LEAST_TASKS)")
 	return cmd
 }
 

@@ -36,6 +36,9 @@ func pauseCommand(verb, short, long string, do func(*client.Client, context.Cont
 		Example: "  skalds dispatcher " + verb + "\n  skalds dispatcher " + verb + " --class resize",
 		Args:    arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if class == "" && cmd.Flags().Changed("class") {
+				return usage(cmd, "--class is empty: say which, or leave it out for all")
+			}
 			c, err := flags.connect()
 			if err != nil {
 				return err
@@ -61,9 +64,10 @@ func pauseCommand(verb, short, long string, do func(*client.Client, context.Cont
 func newDispatcherPending() *cobra.Command {
 	var flags apiFlags
 	cmd := &cobra.Command{
-		Use:     "pending",
-		Short:   "Group all tasks that wait by reason",
-		Long:    `Group all tasks that wait by the reason for which they do. 'skalds task explain' says it of one task.`,
+		Use:   "pending",
+		Short: "Group all tasks that wait by reason",
+		Long: `Group all tasks that wait by the reason for which they do. Tasks that ask for the same (class, labels, namespace, keys, priority, ...) wait in one
+queue; of several queues with one reason it explains the largest. 'skalds task explain' says of one task why it waits and what would help.`,
 		Example: `  skalds dispatcher pending`,
 		Args:    arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,14 +103,21 @@ func printPending(w io.Writer, f format, p *client.Pending) error {
 		return printf(w, "No task waits.\n")
 	}
 	c := columns(w)
-	if err := row(c, "TASKS", "REASON", "WHY"); err != nil {
+	if err := row(c, "TASKS", "QUEUES", "REASON", "WHY"); err != nil {
 		return err
 	}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		if err := row(c, thousands(g.Tasks), g.Reason, g.Text); err != nil {
+		queues, why := "", g.Text
+		if g.Queues > 0 {
+			queues = thousands(int64(g.Queues))
+		}
+		if g.Queues > 1 {
+			why = "The largest queue: " + why
+		}
+		if err := row(c, thousands(g.Tasks), queues, g.Reason, why); err != nil {
 			return err
 		}
 	}
-	return c.Flush()
+	return flush(c)
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +48,9 @@ func (l *limitFlags) kind(cmd *cobra.Command, word string) (client.LimitKind, st
 		if cmd.Flags().Changed(flag) && !slices.Contains(allowed, flag) {
 			return "", "", usage(cmd, "--%s says nothing about a limit of the kind %s", flag, word)
 		}
+		if value, err := cmd.Flags().GetString(flag); err == nil && value == "" && flag != "namespace" && cmd.Flags().Changed(flag) {
+			return "", "", usage(cmd, "--%s is empty: say which, or leave it out", flag)
+		}
 	}
 	switch {
 	case word == "namespace":
@@ -86,7 +89,7 @@ func newLimitSet() *cobra.Command {
 			}
 			n, err := strconv.ParseFloat(args[1], 64)
 			rate := kind == client.LimitRate || kind == client.LimitClass || kind == client.LimitNode
-			if err != nil || n < 0 || !rate && n != float64(int(n)) {
+			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 || !rate && n != math.Trunc(n) {
 				return usage(cmd, "N is %q: must be a number of 0 or more, a whole one but for rates", args[1])
 			}
 			if burst != 0 && !rate {
@@ -197,14 +200,23 @@ func printSettings(w io.Writer, f format, s *client.Settings) error {
 			return err
 		}
 	}
-	return c.Flush()
+	return flush(c)
 }
+
+// anyName is the name of a rate that is that of each class or node without one of its own.
+const anyName = "*"
 
 // settingsLines is each limit and pause with what it says.
 func settingsLines(s *client.Settings) [][2]string {
 	var lines [][2]string
 	add := func(what, limit string) { lines = append(lines, [2]string{what, limit}) }
-	rate := func(r client.Rate) string { return fmt.Sprintf("%v a second, %d at once", r.PerSecond, r.Burst) }
+	rate := func(name string, r client.Rate) string {
+		text := fmt.Sprintf("%v start a second, %d at once", r.PerSecond, r.Burst)
+		if name == anyName {
+			text += "; each that has no own rate"
+		}
+		return text
+	}
 	namespace := func(name string) string { return "namespace " + strconv.Quote(name) }
 	if s.Paused {
 		add("dispatcher", "paused")
@@ -216,13 +228,13 @@ func settingsLines(s *client.Settings) [][2]string {
 		add(namespace(name), "paused")
 	}
 	if s.Rate != nil {
-		add("all tasks", rate(*s.Rate))
+		add("all tasks", rate("", *s.Rate))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.ClassRates)) {
-		add("class "+name, rate(s.ClassRates[name]))
+		add("class "+name, rate(name, s.ClassRates[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.NodeRates)) {
-		add("node "+name, rate(s.NodeRates[name]))
+		add("node "+name, rate(name, s.NodeRates[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.NamespaceLimits)) {
 		add(namespace(name), onNodes(s.NamespaceLimits[name]))
@@ -233,4 +245,4 @@ func settingsLines(s *client.Settings) [][2]string {
 	return lines
 }
 
-func onNodes(n int) string { return strings.Replace("N on nodes at once", "N", strconv.Itoa(n), 1) }
+func onNodes(n int) string { return strconv.Itoa(n) + " on nodes at once" }

@@ -38,7 +38,7 @@ func newStrategyGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printDispatcher(cmd.OutOrStdout(), flags.format, &d)
+			return printDispatcher(cmd.OutOrStdout(), flags.format, &d, time.Now())
 		},
 	}
 	flags.add(cmd)
@@ -67,14 +67,14 @@ SPREAD:rack), STICKY the one that had tasks of the same stickyKey. IDLE| before 
 			if err != nil {
 				return err
 			}
-			return printDispatcher(cmd.OutOrStdout(), flags.format, &d)
+			return printDispatcher(cmd.OutOrStdout(), flags.format, &d, time.Now())
 		},
 	}
 	flags.add(cmd)
 	return cmd
 }
 
-func printDispatcher(w io.Writer, f format, d *client.Dispatcher) error {
+func printDispatcher(w io.Writer, f format, d *client.Dispatcher, now time.Time) error {
 	switch f {
 	case asJSON:
 		return printJSON(w, d)
@@ -91,10 +91,18 @@ func printDispatcher(w io.Writer, f format, d *client.Dispatcher) error {
 		return p.flush()
 	}
 	p.add("Nodes", strconv.Itoa(d.Nodes))
-	p.add("Rounds", thousands(d.Rounds)+", the last "+age(d.LastRoundAt, time.Now())+" ago")
-	p.add("Placed", thousands(d.Placed))
-	p.add("Last round", fmt.Sprintf("%d placed, %d not published, in %s", d.LastRound.Placed, d.LastRound.Failed, human(time.Duration(d.LastRound.TookMs)*time.Millisecond)))
-	p.add("Sent, not started", fmt.Sprintf("%d of %d, slowed down to step %d of 5", d.Throttle.Unstarted, d.Throttle.MaxPending, d.Throttle.Step))
+	p.add("Rounds", thousands(d.Rounds)+", the last "+age(d.LastRoundAt, now)+" ago")
+	placed := thousands(d.Placed)
+	if d.Failed+d.Lost > 0 {
+		placed += fmt.Sprintf("; %s could not be published, %s lost to other changes", thousands(d.Failed), thousands(d.Lost))
+	}
+	p.add("Placed", placed)
+	last := &d.LastRound
+	p.add("Last round", fmt.Sprintf("%d placed, %d not published, in %s", last.Placed, last.Failed, human(time.Duration(last.TookMs)*time.Millisecond)))
+	p.add("Sent, not started", unstarted(&d.Throttle))
+	if most := d.Throttle.MaxBacklog; most > 0 {
+		p.add("Backlog", fmt.Sprintf("submits are refused when %s tasks wait", thousands(int64(most))))
+	}
 	if d.Settings != nil {
 		for _, l := range settingsLines(d.Settings) {
 			p.add("Limit", l[0]+": "+l[1])
@@ -102,8 +110,20 @@ func printDispatcher(w io.Writer, f format, d *client.Dispatcher) error {
 	}
 	var waiting []string
 	for _, reason := range slices.Sorted(maps.Keys(d.Waiting)) {
-		waiting = append(waiting, fmt.Sprintf("%d (%s)", d.Waiting[reason], reason))
+		waiting = append(waiting, fmt.Sprintf("%s %d", reason, d.Waiting[reason]))
 	}
 	p.addIf("Queues", strings.Join(waiting, ", "))
 	return p.flush()
+}
+
+// unstarted says how far the dispatcher is from sending nothing more.
+func unstarted(t *client.Throttle) string {
+	text := thousands(int64(t.Unstarted))
+	if t.MaxPending > 0 {
+		text += " of at most " + thousands(int64(t.MaxPending))
+	}
+	if t.Step > 0 {
+		text += fmt.Sprintf("; rounds are slowed down (step %d of 5)", t.Step)
+	}
+	return text
 }

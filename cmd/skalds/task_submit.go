@@ -32,11 +32,15 @@ it with its result, and ends with exit code 1 unless the task is Finished.
 The id of a task that exists is refused (exit code 1); the idempotency key of one that exists gives that task.`,
 		Example: `  skalds task submit demo.echo --attachments '{"x":1}' --wait
   skalds task submit resize --attachments @photo.json --priority 8
+  skalds task submit resize --labels 'zone=a,!spot' --concurrency-key album-7
   echo '{"ms":500}' | skalds task submit demo.sleep --attachments - -o name`,
 		Args: arguments("CLASS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !wait && cmd.Flags().Changed("timeout") {
 				return usage(cmd, "--timeout says how long to wait: give --wait too")
+			}
+			if in.ConcurrencyLimit != 0 && in.ConcurrencyKey == "" {
+				return usage(cmd, "--concurrency-limit is the limit of a --concurrency-key: give both")
 			}
 			in.ClassName = args[0]
 			if labels != "" {
@@ -72,13 +76,13 @@ The id of a task that exists is refused (exit code 1); the idempotency key of on
 	f.StringVar(&in.Name, "name", "", "a name for people")
 	f.StringVar(&in.Namespace, "namespace", "", "the namespace that it counts for")
 	f.StringVar(&labels, "labels", "", "which nodes it may run on: a `selector` such as 'zone=cn-north,gpu in (a100,h100),!spot'")
-	f.StringVar(&in.Strategy, "strategy", "", "how its node is picked (default: the dispatcher's strategy)")
+	f.StringVar(&in.Strategy, "strategy", "", "how its node is picked, as 'skalds strategy set' takes it (default: the dispatcher's strategy)")
 	f.StringVar(&in.StickyKey, "sticky-key", "", "with the strategy STICKY, tasks of the same `key` go to the same node")
 	f.StringVar(&in.AntiAffinityKey, "anti-affinity-key", "", "not on a node that holds a task of the same `key`")
 	f.IntVar(&in.Slots, "slots", 0, "slots of its node's capacity that it takes (default 1)")
 	f.StringVar(&in.ConcurrencyKey, "concurrency-key", "", "no more tasks of one `key` are on nodes at once than its limit")
 	f.IntVar(&in.ConcurrencyLimit, "concurrency-limit", 0, "that limit (default 1)")
-	f.StringVar(&in.Pool, "pool", "", "the pool whose limit it counts for")
+	f.StringVar(&in.Pool, "pool", "", "the pool whose limit it counts for; 'skalds limit set pool' makes it")
 	f.BoolVarP(&wait, "wait", "w", false, "wait for the end of the task")
 	f.DurationVar(&timeout, "timeout", 0, "how long to wait, such as 30s; 0 waits for ever")
 	flags.add(cmd)

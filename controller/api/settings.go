@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"unicode"
 	"unicode/utf8"
 
@@ -20,7 +21,7 @@ import (
 
 type pauseInput struct {
 	Body struct {
-		ClassName string  `json:"className,omitempty" maxLength:"256" doc:"Only this class."`
+		ClassName string  `json:"className,omitempty" minLength:"1" maxLength:"256" doc:"Only this class."`
 		Namespace *string `json:"namespace,omitempty" maxLength:"256" doc:"Only this namespace; empty is that of tasks without one."`
 	}
 }
@@ -123,7 +124,7 @@ func (s *server) registerSettings(api huma.API) {
 			}))
 		huma.Register(api, op("remove-"+k.one+"-rate", http.MethodDelete, path, "Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
 			bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
-				return s.change(ctx, func(d *store.Dispatcher) error { return take(k.of(d), in.Name, k.one+" with a rate") })
+				return s.change(ctx, func(d *store.Dispatcher) error { return take(k.of(d), in.Name, "rate of the "+k.one) })
 			}))
 	}
 	huma.Register(api, op("set-namespace-limit", http.MethodPut, "/api/system/limits/namespaces/{name}", "Limit how many tasks of a namespace are on nodes at once", holds, unwell...),
@@ -133,7 +134,7 @@ func (s *server) registerSettings(api huma.API) {
 	huma.Register(api, op("remove-namespace-limit", http.MethodDelete, "/api/system/limits/namespaces/{name}", "Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
 			return s.change(ctx, func(d *store.Dispatcher) error {
-				return take(&d.NamespaceLimits, namespaceOf(in.Name), "namespace with a limit")
+				return take(&d.NamespaceLimits, namespaceOf(in.Name), "limit of the namespace")
 			})
 		}))
 	s.registerPools(api, op, unwell)
@@ -245,7 +246,7 @@ func put[T any](of *map[string]T, name string, value T) error {
 // take removes one.
 func take[T any](of *map[string]T, name, what string) error {
 	if _, ok := (*of)[name]; !ok {
-		return problem(http.StatusNotFound, "there is no "+what+" of the name "+shorten(name))
+		return problem(http.StatusNotFound, "there is no "+what+" "+strconv.Quote(shorten(name)))
 	}
 	delete(*of, name)
 	return nil

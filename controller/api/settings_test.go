@@ -72,8 +72,9 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{http.MethodPut, "/api/pools/" + strings.Repeat("p", 300), `{"limit":1}`, 422, "256 bytes"},
 		{http.MethodDelete, "/api/pools/none", "", 404, "no pool"},
 		{http.MethodGet, "/api/pools/none", "", 404, "no pool"},
-		{http.MethodDelete, "/api/system/limits/classes/none", "", 404, "no class"},
+		{http.MethodDelete, "/api/system/limits/classes/none", "", 404, `no rate of the class \"none\"`},
 		{http.MethodGet, "/api/tasks/none/explain", "", 404, "no task"},
+		{http.MethodPost, "/api/system/dispatcher/pause", `{"className":""}`, 422, "className"}, // not all classes
 		{http.MethodPost, "/api/system/dispatcher/pause", `{"className":"` + strings.Repeat("c", 300) + `"}`, 422, "className"},
 	} {
 		f := newFixture(t)

@@ -115,13 +115,15 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 		if g == nil {
 			g = &Group{Reason: why}
 			groups[why] = g
-			if ok && l.known {
-				e := Explanation{Reason: why}
-				q := d.ask(l)
-				p := d.cluster.Explain(&q)
-				e.Placement = &p
-				g.Text, g.Help = d.words(l, &e)
+		}
+		if g.Text == "" && ok && l.known {
+			q := d.ask(l)
+			p := d.cluster.Explain(&q)
+			e := Explanation{Reason: why, Placement: &p}
+			if why == placement.NoEligibleNode {
+				e.NotTaking = d.notTaking()
 			}
+			g.Text, g.Help = d.words(l, &e)
 		}
 		g.Tasks += depths[name]
 		g.Queues++

@@ -79,8 +79,9 @@ func (d *Dispatcher) throttle() int {
 		return 0
 	}
 	half := d.cfg.MaxPending / 2
-	over := d.fleet.Unstarted() - half
-	if over < 0 {
+	unstarted := d.fleet.Unstarted()
+	over := unstarted - half
+	if over < 0 || unstarted == 0 {
 		return 0
 	}
 	return min(1+over*len(breaths)/max(d.cfg.MaxPending-half, 1), len(breaths))

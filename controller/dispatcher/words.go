@@ -1,121 +1,154 @@
 package dispatcher
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/placement"
 )
 
-// words says a reason as a sentence, and what would help.
+// maxHolders bounds how many tasks or nodes a sentence names.
+const maxHolders = 3
+
+// words says a reason as sentences, and what would help.
 func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
 	s := &d.settings
 	ofNamespace, ofKey, ofPool := d.fleet.InUse(l.item.Namespace, l.key, l.pool)
-	switch e.Reason {
-	case Ready:
-		return d.ready(e), ""
+	switch e.Reason { //nolint:exhaustive // the others are placement's
 	case DispatcherPaused:
 		return "The dispatcher is paused.", "Resume it: skalds dispatcher resume"
 	case ClassPaused:
-		return fmt.Sprintf("The class %s is paused.", l.class), fmt.Sprintf("Resume it: skalds dispatcher resume --class %s", l.class)
+		return fmt.Sprintf("The class %s is paused.", l.class), "Resume it: skalds dispatcher resume --class " + ShellWord(l.class)
 	case NamespacePaused:
-		return fmt.Sprintf("The namespace %s is paused.", named(l.item.Namespace)),
-			fmt.Sprintf("Resume it: skalds dispatcher resume --namespace %q", l.item.Namespace)
-	case Throttled:
-		return fmt.Sprintf("%d tasks are sent to nodes and not started yet, as many as may be (DISPATCHER_MAX_PENDING=%d).", d.fleet.Unstarted(), d.cfg.MaxPending),
-			"Look for nodes that start nothing (skalds nodes list), or raise DISPATCHER_MAX_PENDING."
-	case RateLimited:
-		return fmt.Sprintf("The dispatcher starts at most %v tasks a second, and has no token left.", d.buckets.all.rate.PerSecond),
-			"Wait, or raise the limit: skalds limit set rate N"
-	case ClassRateLimited:
-		return fmt.Sprintf("The class %s has a rate limit, and no token left.", l.class), "Wait, or raise the limit: skalds limit set rate N --class " + l.class
-	case NamespaceFull:
-		return fmt.Sprintf("The namespace %s has %d tasks on nodes, as many as it may (%d).", named(l.item.Namespace), ofNamespace, s.limits[l.item.Namespace]),
-			fmt.Sprintf("Wait for one of them to end, or raise the limit: skalds limit set namespace N --namespace %q", l.item.Namespace)
-	case KeyBusy:
-		return fmt.Sprintf("%s with the concurrency key %q %s on nodes, and %d may be at once.", tasks(ofKey), l.key, areOrIs(ofKey), l.keyLimit),
-			"Wait for one of them to end; skalds task list shows which run."
-	case PoolFull:
-		return fmt.Sprintf("The pool %s has %d tasks on nodes, as many as it may (%d).", l.pool, ofPool, s.pools[l.pool]),
-			fmt.Sprintf("Wait for one of them to end, or raise the limit: skalds limit set pool N --pool %s", l.pool)
-	case PoolUnknown:
-		return fmt.Sprintf("There is no pool %q.", l.pool), fmt.Sprintf("Make it: skalds limit set pool N --pool %s", l.pool)
-	}
-	text, help = placed(l, e.Placement, e.Reason)
-	if list := len(e.NotTaking); list > 0 {
-		var parts []string
-		for id, why := range e.NotTaking {
-			parts = append(parts, fmt.Sprintf("%s (%s)", id, why))
+		flag := "skalds dispatcher resume --namespace " + ShellWord(l.item.Namespace)
+		if l.item.Namespace == "" {
+			return "Tasks without a namespace are paused.", "Resume them: " + flag
 		}
-		text += " Taking no work: " + strings.Join(slices.Sorted(slices.Values(parts)), ", ") + "."
+		return fmt.Sprintf("The namespace %s is paused.", l.item.Namespace), "Resume it: " + flag
+	case Throttled:
+		return d.throttled()
+	case RateLimited:
+		return d.limited(d.buckets.all, "tasks", "")
+	case ClassRateLimited:
+		return d.limited(d.buckets.classes.of(l.class, d.moment()), "tasks of the class "+l.class, " --class "+ShellWord(l.class))
+	case NamespaceFull:
+		what := "of the namespace " + l.item.Namespace
+		if l.item.Namespace == "" {
+			what = "without a namespace"
+		}
+		limit := s.limits[l.item.Namespace]
+		return d.taken(ofNamespace, what, limit, func(c *fleet.Claim) bool { return c.Namespace == l.item.Namespace }),
+			orRaise(ofNamespace, limit, "skalds limit set namespace N --namespace "+ShellWord(l.item.Namespace))
+	case KeyBusy:
+		return d.taken(ofKey, fmt.Sprintf("with the concurrency key %q", l.key), l.keyLimit, func(c *fleet.Claim) bool { return c.HasKey(l.key) }),
+			waitFor(ofKey) + "; skalds task explain ID says how far it is."
+	case PoolFull:
+		return d.taken(ofPool, "of the pool "+l.pool, s.pools[l.pool], func(c *fleet.Claim) bool { return c.InPool(l.pool) }),
+			orRaise(ofPool, s.pools[l.pool], "skalds limit set pool N --pool "+ShellWord(l.pool))
+	case PoolUnknown:
+		return fmt.Sprintf("There is no pool %q.", l.pool), "Make it: skalds limit set pool N --pool " + ShellWord(l.pool)
+	}
+	text, help = e.Placement.Words()
+	if e.Reason == placement.AntiAffinity {
+		text += fmt.Sprintf(" The key is %q, and held by %s.", l.anti, d.holders(func(c *fleet.Claim) bool { return c.AntiAffinityKey == l.anti }))
+	}
+	if e.Reason != Ready && len(e.NotTaking) > 0 {
+		var parts []string
+		for _, id := range slices.Sorted(maps.Keys(e.NotTaking)) {
+			parts = append(parts, fmt.Sprintf("%s (%s)", id, e.NotTaking[id]))
+			if e.NotTaking[id] == fleet.Draining && !strings.Contains(help, " undrain ") {
+				help += " Or end a drain: skalds nodes undrain " + ShellWord(id)
+			}
+		}
+		text += " Taking no work: " + strings.Join(parts, ", ") + "."
 	}
 	return text, help
 }
 
-// ready says where a task would go that nothing keeps waiting.
-func (d *Dispatcher) ready(e *Explanation) string {
-	text := "Nothing keeps it waiting: it is placed when its turn comes."
-	if p := e.Placement; p != nil && len(p.Best) > 0 {
-		text += fmt.Sprintf(" %s would send it to %s now (%s).", p.Strategy, p.Best[0].Node, p.Best[0].Score)
+func waitFor(n int) string {
+	if n == 1 {
+		return "Wait for it to end"
+	}
+	return "Wait for one of them to end"
+}
+
+func orRaise(n, limit int, command string) string {
+	if limit == 0 {
+		return "Raise the limit: " + command
+	}
+	return waitFor(n) + ", or raise the limit: " + command
+}
+
+// limited says what a rate lets through.
+func (d *Dispatcher) limited(b *bucket, what, flag string) (text, help string) {
+	command := "skalds limit set rate N" + flag
+	if b == nil || b.rate.PerSecond == 0 {
+		return fmt.Sprintf("No %s may start: their rate is 0.", what), "Raise it: " + command
+	}
+	text = fmt.Sprintf("At most %v %s may start a second", b.rate.PerSecond, what)
+	if wait := b.wait(d.moment()); wait > 0 {
+		text += fmt.Sprintf("; the next one in %s", wait.Round(10*time.Millisecond))
+	}
+	return text + ".", "Wait, or raise the rate: " + command
+}
+
+// throttled says which nodes have been sent tasks and have not started them.
+func (d *Dispatcher) throttled() (text, help string) {
+	by := make(map[string]int)
+	for _, c := range d.fleet.Unbegun(func(*fleet.Claim) bool { return true }, d.cfg.MaxPending) {
+		by[c.Node]++
+	}
+	ids := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(by[b]-by[a], strings.Compare(a, b)) })
+	parts := make([]string, 0, maxHolders)
+	for _, id := range ids[:min(len(ids), maxHolders)] {
+		parts = append(parts, fmt.Sprintf("%d to %s", by[id], id))
+	}
+	sent := counted(d.fleet.Unstarted(), "task was", "tasks were")
+	most := d.cfg.MaxPending
+	return fmt.Sprintf("%s sent to nodes and not started yet, as many as may be (DISPATCHER_MAX_PENDING=%d): %s.", sent, most, andMore(parts, len(ids))),
+		"Wait; if a node starts nothing, look at it (skalds nodes show ID), or raise DISPATCHER_MAX_PENDING and restart the controllers."
+}
+
+// taken says that as many tasks are on nodes as may be, and which.
+func (d *Dispatcher) taken(n int, what string, limit int, matches func(*fleet.Claim) bool) string {
+	if limit == 0 {
+		return fmt.Sprintf("No task %s may be on a node: the limit is 0.", what)
+	}
+	text := fmt.Sprintf("%s %s on nodes, and at most %d may be", counted(n, "task "+what, "tasks "+what), areOrIs(n), limit)
+	if list := d.holders(matches); n > 0 && list != "" {
+		text += ": " + list
+	}
+	return text + "."
+}
+
+// holders names the tasks on nodes that match, the first of them.
+func (d *Dispatcher) holders(matches func(*fleet.Claim) bool) string {
+	claims := d.fleet.Holders(matches, maxHolders+1)
+	parts := make([]string, 0, maxHolders)
+	for _, c := range claims[:min(len(claims), maxHolders)] {
+		parts = append(parts, c.TaskID+" on "+c.Node)
+	}
+	return andMore(parts, len(claims))
+}
+
+func andMore(parts []string, of int) string {
+	text := strings.Join(parts, ", ")
+	if of > len(parts) {
+		text += ", ..."
 	}
 	return text
 }
 
-// placed says why no node can take a task.
-func placed(l *line, p *placement.Explanation, why Reason) (text, help string) {
-	selector := l.request.Selector.String()
-	switch why {
-	case placement.NoEligibleNode:
-		return "No node takes work.", "Start a node: skalds node"
-	case placement.NoNodeForClass:
-		return fmt.Sprintf("No node has the class %s: %s.", l.class, taking(p.Nodes)), fmt.Sprintf("Start a node with a handler for %s, or check the name of the class.", l.class)
-	case placement.NoNodeForLabels:
-		with := p.Nodes - p.NoClass
-		return fmt.Sprintf("No node matches %s: %s the class %s, but not these labels.", selector, have(with), l.class),
-			"Start a node with these labels (NODE_LABELS), or submit the task with others."
-	case placement.SlotsOverCapacity:
-		return fmt.Sprintf("It takes %d slots, and no node that matches has more than %d for the class %s.", p.Slots, p.Largest, l.class),
-			"Start a node with more capacity (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or submit the task with fewer slots."
-	case placement.AntiAffinity:
-		return fmt.Sprintf("Every node with room holds a task of the anti-affinity key %q.", l.anti), "Wait for one of them to end, or start another node."
-	case placement.NodesAvoided:
-		return "The only nodes with room are those that it crashed, and others could run it later.", "Wait for room on another node, or start one."
-	case placement.NodesThrottled:
-		return "Every node with room has used up its rate limit.", "Wait, or raise the limit: skalds limit set rate N --node ID"
-	}
-	full := p.Full + p.Kept
-	text = fmt.Sprintf("%s that could run it %s full", nodes(full), areOrIs(full))
-	if len(p.FullNodes) > 0 {
-		text += ": " + strings.Join(p.FullNodes, ", ")
-		if full > len(p.FullNodes) {
-			text += ", ..."
-		}
-	}
-	switch {
-	case p.Alone:
-		text += "; after crashes it needs an empty node"
-	case p.Slots > 1:
-		text += fmt.Sprintf("; it takes %d slots, and the most that is free on one node is %d", p.Slots, p.MostFree)
-	}
-	return text + ".", "Wait for a task to end, or add nodes or capacity."
-}
-
-func named(namespace string) string {
-	if namespace == "" {
-		return "of tasks without one"
-	}
-	return namespace
-}
-
-func tasks(n int) string { return counted(n, "task") }
-func nodes(n int) string { return counted(n, "node") }
-
-func counted(n int, what string) string {
+func counted(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func areOrIs(n int) string {
@@ -123,18 +156,4 @@ func areOrIs(n int) string {
 		return "is"
 	}
 	return "are"
-}
-
-func have(n int) string {
-	if n == 1 {
-		return "1 node has"
-	}
-	return fmt.Sprintf("%d nodes have", n)
-}
-
-func taking(n int) string {
-	if n == 1 {
-		return "1 node takes work, with other classes"
-	}
-	return fmt.Sprintf("%d nodes take work, with other classes", n)
 }

@@ -102,6 +102,9 @@ func (f *Fleet) View(now time.Duration) (taking []placement.Node, not map[string
 	return taking, not
 }
 
+// Draining is what View says of a node that takes no work since it drains.
+const Draining = "draining"
+
 // why says why a member that is there takes no work.
 func (f *Fleet) why(m *member, now time.Duration) string {
 	a, aside := f.asides[m.key.Node]
@@ -109,7 +112,7 @@ func (f *Fleet) why(m *member, now time.Duration) string {
 	case aside && now < a.Until:
 		return "set aside: " + a.Reason
 	case f.draining[m.key.Node] || m.beat.State == registry.Draining:
-		return "draining"
+		return Draining
 	case m.beat.Mode != registry.ModeNode:
 		return "an edge node, which runs its own list"
 	case m.beat.Protocol != f.cfg.Protocol:

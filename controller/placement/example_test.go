@@ -41,13 +41,17 @@ func ExampleCluster_Explain() {
 	c.Set(placement.Node{ID: "two", Classes: []string{"resize"}, Capacity: 4, Load: 4})
 	q := placement.Request{Class: "resize", Strategy: "IDLE|ROUND_ROBIN"}
 	e := c.Explain(&q)
-	fmt.Println(e.Words())
+	why, _ := e.Words()
+	fmt.Println(why)
 	fmt.Println(e.Nodes, "nodes,", e.Full, "full", e.FullNodes, "stages", e.Stages)
 	q.Slots = 4
 	e = c.Explain(&q)
-	fmt.Println(e.Words())
+	why, help := e.Words()
+	fmt.Println(why)
+	fmt.Println(help)
 	// Output:
-	// It goes to node one next (0 tasks given to it so far), by IDLE|ROUND_ROBIN.
+	// Nothing keeps it waiting: it is placed when its turn comes. IDLE|ROUND_ROBIN would send it to one now (0 tasks given to it so far).
 	// 2 nodes, 1 full [two] stages [{idle 0} {slots 1}]
-	// It takes 4 slots, and 2 nodes that match are full (one, two). The most that is free on one of them is 3. It starts when enough of their tasks end, or with another node.
+	// It takes 4 slots for the class resize, and the most that is free on the 2 nodes that could run it is 3 (one, two).
+	// Wait for a task to end, or start another node: skalds task list --status Running shows what runs.
 }

@@ -5,50 +5,68 @@ import (
 	"strings"
 )
 
-// Words says the explanation in sentences, and what would help.
-func (e *Explanation) Words() string {
-	class := fmt.Sprintf("the class %q", e.Class)
+// Words says the explanation in sentences for people, and what would help; the help is empty where nothing has to.
+func (e *Explanation) Words() (text, help string) {
+	class := "the class " + e.Class
 	switch e.Reason {
 	case "":
-		if len(e.Best) == 0 {
-			return "It can be placed now."
+		text = "Nothing keeps it waiting: it is placed when its turn comes."
+		if len(e.Best) > 0 {
+			text += fmt.Sprintf(" %s would send it to %s now (%s).", e.Strategy, e.Best[0].Node, e.Best[0].Score)
 		}
-		return fmt.Sprintf("It goes to node %s next (%s), by %s.", e.Best[0].Node, e.Best[0].Score, e.Strategy)
+		return text, ""
 	case NoEligibleNode:
-		return "No node takes work now. It starts when a node comes online, or is no longer draining."
+		return "No node takes work.", "Start a node: skalds node, or a program of yours."
 	case NoNodeForClass:
-		return fmt.Sprintf("No node has %s: %s for other classes only. It needs a node that registers a handler for it.",
-			class, count(e.Nodes, "node takes work,", "nodes take work,"))
+		return fmt.Sprintf("No node has %s: %s.", class, count(e.Nodes, "node takes work, but has other classes", "nodes take work, but have other classes")),
+			"Start a node with a handler for it, or check the name: skalds nodes list shows the classes of each node."
 	case NoNodeForLabels:
-		return fmt.Sprintf("No node has labels that match %q: %s %s, with other labels. It needs a node with such labels, or another selector.",
-			e.Selector, count(e.Nodes-e.NoClass, "node has", "nodes have"), class)
+		return fmt.Sprintf("No node matches the labels %s: %s.", e.Selector,
+				count(e.Nodes-e.NoClass, "node has "+class+", but other labels", "nodes have "+class+", but other labels")),
+			"Start a node whose labels match (NODE_LABELS), or submit the task with others: skalds nodes list shows the labels of each node."
 	case SlotsOverCapacity:
-		return fmt.Sprintf("It takes %s, and no node that matches can hold more than %d of %s. "+
-			"It needs a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or fewer slots.",
-			count(e.Slots, "slot", "slots"), e.Largest, class)
+		return fmt.Sprintf("It takes %s, and no node that matches has more than %d for %s.", count(e.Slots, "slot", "slots"), e.Largest, class),
+			"Start a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or submit the task with fewer slots."
 	case AntiAffinity:
-		return fmt.Sprintf("%s of the same anti-affinity key%s. It starts when one of those tasks ends.",
-			count(e.Anti, "node that matches holds a task", "nodes that match hold a task"), e.others())
+		return fmt.Sprintf("Every node with room holds a task of the same anti-affinity key (%s)%s.", count(e.Anti, "node", "nodes"), e.others()),
+			"Wait for one of these tasks to end, or start another node."
 	case NodesAvoided:
-		return fmt.Sprintf("It has crashed %s%s. It waits for one of those that it has not crashed.",
-			count(e.Avoided, "node that matches", "nodes that match"), e.others())
+		return fmt.Sprintf("It has crashed every node that has room (%s)%s.", count(e.Avoided, "node", "nodes"), e.others()),
+			"Wait for room on a node that it has not crashed, or start another one."
 	case NodesThrottled:
-		return fmt.Sprintf("%s no token of the rate limit now%s. It starts with the next token.",
-			count(e.Throttled, "node that matches has", "nodes that match have"), e.others())
+		return fmt.Sprintf("Every node with room has used up its rate (%s)%s.", count(e.Throttled, "node", "nodes"), e.others()),
+			"Wait, or raise the rate of a node: skalds limit set rate N --node ID (skalds limit list shows what is set)."
 	case NodesFull:
-		return e.full()
+		return e.full(class), "Wait for a task to end, or start another node: skalds task list --status Running shows what runs."
 	}
-	return string(e.Reason)
+	return string(e.Reason), ""
 }
 
-// full says what it takes until one of the nodes that match has room.
-func (e *Explanation) full() string {
-	if e.Alone {
-		return fmt.Sprintf("It must run alone on its node, since its node died twice while it ran, and none that matches is empty (%s). "+
-			"One of them takes nothing else until it is.", e.names())
+// full says how far the nodes are from having room.
+func (e *Explanation) full(class string) string {
+	n := e.Full + e.Kept
+	them := count(n, "node", "nodes")
+	if n == 1 {
+		them = "only node"
 	}
-	return fmt.Sprintf("It takes %s, and %s (%s). The most that is free on one of them is %d. It starts when enough of their tasks end, or with another node.",
-		count(e.Slots, "slot", "slots"), count(e.Full+e.Kept, "node that matches is full", "nodes that match are full"), e.names(), e.MostFree)
+	switch {
+	case e.Alone:
+		return fmt.Sprintf("It needs an empty node, since its node died twice while it ran, and the %s that could run it %s not empty (%s).",
+			them, isOrAre(n), e.names()) + " One takes nothing else until it is."
+	case e.Kept > 0:
+		return fmt.Sprintf("No slot for %s is to be had on the %s that could run it (%s): %s nothing, to become empty for a task that must run alone.",
+			class, them, e.names(), count(e.Kept, "takes", "take"))
+	case e.Slots > 1:
+		return fmt.Sprintf("It takes %d slots for %s, and the most that is free on the %s that could run it is %d (%s).", e.Slots, class, them, e.MostFree, e.names())
+	}
+	return fmt.Sprintf("No slot for %s is free on the %s that could run it (%s).", class, them, e.names())
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // others says how many more nodes match, and are full.

@@ -35,37 +35,37 @@ func TestReasonsAndTheirWords(t *testing.T) {
 		words string
 	}{
 		{"no node", nil, request, placement.NoEligibleNode,
-			"No node takes work now. It starts when a node comes online, or is no longer draining."},
+			"No node takes work."},
 		{"no node with the class", []placement.Node{node("n1", 0)}, with(func(q *placement.Request) { q.Class = "b" }), placement.NoNodeForClass,
-			`No node has the class "b": 1 node takes work, for other classes only. It needs a node that registers a handler for it.`},
+			"No node has the class b: 1 node takes work, but has other classes."},
 		{"labels", []placement.Node{node("n1", 0), node("n2", 0)}, with(func(q *placement.Request) { q.Selector = selector(t, "zone=y") }), placement.NoNodeForLabels,
-			`No node has labels that match "zone=y": 2 nodes have the class "a", with other labels. It needs a node with such labels, or another selector.`},
+			"No node matches the labels zone=y: 2 nodes have the class a, but other labels."},
 		{"no such label at all", []placement.Node{node("n1", 0)}, with(func(q *placement.Request) { q.Selector = selector(t, "!zone") }), placement.NoNodeForLabels,
-			`No node has labels that match "!zone": 1 node has the class "a", with other labels. It needs a node with such labels, or another selector.`},
+			"No node matches the labels !zone: 1 node has the class a, but other labels."},
 		{"too many slots", []placement.Node{node("n1", 0)}, with(func(q *placement.Request) { q.Slots = 5 }), placement.SlotsOverCapacity,
-			`It takes 5 slots, and no node that matches can hold more than 4 of the class "a". It needs a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or fewer slots.`},
+			"It takes 5 slots, and no node that matches has more than 4 for the class a."},
 		{"too many slots of the class", []placement.Node{node("n1", 0, limited)}, with(func(q *placement.Request) { q.Slots = 2 }), placement.SlotsOverCapacity,
-			`It takes 2 slots, and no node that matches can hold more than 1 of the class "a". It needs a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or fewer slots.`},
+			"It takes 2 slots, and no node that matches has more than 1 for the class a."},
 		{"full", []placement.Node{node("n1", 4), node("n2", 2)}, with(func(q *placement.Request) { q.Slots = 3 }), placement.NodesFull,
-			"It takes 3 slots, and 2 nodes that match are full (n1, n2). The most that is free on one of them is 2. It starts when enough of their tasks end, or with another node."},
+			"It takes 3 slots for the class a, and the most that is free on the 2 nodes that could run it is 2 (n1, n2)."},
 		{"full of the class", []placement.Node{node("n1", 1, limited)}, request, placement.NodesFull,
-			"It takes 1 slot, and 1 node that matches is full (n1). The most that is free on one of them is 0. It starts when enough of their tasks end, or with another node."},
+			"No slot for the class a is free on the only node that could run it (n1)."},
 		{"many are full", many, request, placement.NodesFull,
-			"It takes 1 slot, and 12 nodes that match are full (a, b, c, d, e, f, g, h, i, j and 2 more). The most that is free on one of them is 0. It starts when enough of their tasks end, or with another node."},
+			"No slot for the class a is free on the 12 nodes that could run it (a, b, c, d, e, f, g, h, i, j and 2 more)."},
 		{"anti-affinity", []placement.Node{node("n1", 0), node("n2", 4)}, with(func(q *placement.Request) { q.Anti = []string{"n1"} }), placement.AntiAffinity,
-			"1 node that matches holds a task of the same anti-affinity key; 1 other is full (n2). It starts when one of those tasks ends."},
+			"Every node with room holds a task of the same anti-affinity key (1 node); 1 other is full (n2)."},
 		{"avoided", []placement.Node{node("n1", 0), node("n2", 4)}, with(func(q *placement.Request) { q.Avoid = []string{"n1"} }), placement.NodesAvoided,
-			"It has crashed 1 node that matches; 1 other is full (n2). It waits for one of those that it has not crashed."},
+			"It has crashed every node that has room (1 node); 1 other is full (n2)."},
 		{"throttled", []placement.Node{node("n1", 0, throttled), node("n2", 4)}, request, placement.NodesThrottled,
-			"1 node that matches has no token of the rate limit now; 1 other is full (n2). It starts with the next token."},
+			"Every node with room has used up its rate (1 node); 1 other is full (n2)."},
 		{"throttled and full", []placement.Node{node("n1", 4, throttled)}, request, placement.NodesFull,
-			"It takes 1 slot, and 1 node that matches is full (n1). The most that is free on one of them is 0. It starts when enough of their tasks end, or with another node."},
+			"No slot for the class a is free on the only node that could run it (n1)."},
 		{"alone", []placement.Node{node("n1", 1)}, with(func(q *placement.Request) { q.Alone = true }), placement.NodesFull,
-			"It must run alone on its node, since its node died twice while it ran, and none that matches is empty (n1). One of them takes nothing else until it is."},
+			"It needs an empty node, since its node died twice while it ran, and the only node that could run it is not empty (n1). One takes nothing else until it is."},
 		{"placed", []placement.Node{node("n1", 1), node("n2", 2)}, request, "",
-			"It goes to node n1 next (1 of 4 slots in use), by LEAST_TASKS."},
+			"Nothing keeps it waiting: it is placed when its turn comes. LEAST_TASKS would send it to n1 now (1 of 4 slots in use)."},
 		{"avoided by all, but there is no other", []placement.Node{node("n1", 0)}, with(func(q *placement.Request) { q.Avoid = []string{"n1"} }), "",
-			"It goes to node n1 next (0 of 4 slots in use), by LEAST_TASKS."},
+			"Nothing keeps it waiting: it is placed when its turn comes. LEAST_TASKS would send it to n1 now (0 of 4 slots in use)."},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestReasonsAndTheirWords(t *testing.T) {
 			}
 			q := c.q
 			e := cluster.Explain(&q)
-			if got := e.Words(); got != c.words || e.Reason != c.want {
-				t.Errorf("%s:\n%s\nwant %s:\n%s", e.Reason, got, c.want, c.words)
+			if got, help := e.Words(); got != c.words || e.Reason != c.want || (help == "") != (c.want == "") {
+				t.Errorf("%s:\n%s\n%s\nwant %s:\n%s", e.Reason, got, help, c.want, c.words)
 			}
 			if reason, ok := cluster.Feasible(&q); reason != c.want || ok != (c.want == "") {
 				t.Errorf("feasible: %q %v", reason, ok)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func errorOf(a answer) error {
 		Task   *task.Task `json:"task"`
 	}
 	e := &Error{Status: a.status}
-	if strings.Contains(a.header.Get("Content-Type"), "json") && json.Unmarshal(a.text, &problem) == nil {
+	if strings.Contains(a.header.Get("Content-Type"), "json") && decode(a.text, &problem) == nil {
 		e.Title, e.Detail, e.Errors, e.Task = problem.Title, problem.Detail, problem.Errors, problem.Task
 	} else {
 		e.Detail = strings.ToValidUTF8(strings.TrimSpace(string(a.text[:min(len(a.text), maxText)])), "?")
@@ -82,4 +83,11 @@ func errorOf(a answer) error {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e
+}
+
+// decode reads JSON; numbers stay as they were written.
+func decode(text []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(to) //nolint:wrapcheck // only whether there is one is looked at
 }
