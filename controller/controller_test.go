@@ -124,7 +124,7 @@ func TestTheWorkOfADeadNodeRunsElsewhere(t *testing.T) {
 func TestC65_ADeadNodeGetsNothingAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
-		s.controller(func(c *config.Controller) { c.DispatcherStrategy = config.StrategyRoundRobin })
+		s.controller(func(c *config.Controller) { c.DispatcherStrategy = "ROUND_ROBIN" })
 		dead := s.node("dead")
 		s.node("n2")
 		s.node("n3")

@@ -18,7 +18,7 @@ import (
 
 // What limits hold of whole clusters, over stops and kills of the leader. The dispatcher's own tests stand in its package.
 
-func roundRobin(c *config.Controller) { c.DispatcherStrategy = config.StrategyRoundRobin }
+func roundRobin(c *config.Controller) { c.DispatcherStrategy = "ROUND_ROBIN" }
 
 // runLog notes which runs were at work at once, by what they share.
 type runLog struct {

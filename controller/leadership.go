@@ -275,7 +275,7 @@ func (c *Controller) strategy(d store.Dispatcher) placement.Strategy {
 
 // configured is the strategy that holds as long as nobody sets another.
 func (c *Controller) configured() placement.Strategy {
-	s, _ := placement.ParseStrategy(string(c.cfg.DispatcherStrategy))
+	s, _ := placement.ParseStrategy(c.cfg.DispatcherStrategy)
 	return s
 }
 

@@ -206,7 +206,7 @@ func controllerConfig(change ...func(*config.Controller)) config.Controller {
 	c := config.Controller{
 		Mode: config.ModeDispatcher, Host: "127.0.0.1", Port: 8000, TaskMaxBytes: 256 << 10, TaskRetention: 168 * time.Hour,
 		Kafka:              config.Kafka{TopicPartitions: partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
-		DispatcherInterval: 5 * time.Second, DispatcherStrategy: config.StrategyLeastTasks, AssignResendAfter: 2 * time.Second, LeaderLease: 2 * time.Second,
+		DispatcherInterval: 5 * time.Second, DispatcherStrategy: "LEAST_TASKS", AssignResendAfter: 2 * time.Second, LeaderLease: 2 * time.Second,
 		Liveness:             config.Liveness{HeartbeatInterval: time.Second, LostAfter: 8 * time.Second, StopMargin: time.Second},
 		Retry:                config.Retry{MaxAttempts: 3, MaxCrashes: 3, BackoffBase: time.Second, BackoffFactor: 2, BackoffMax: time.Minute},
 		CancelGrace:          10 * time.Second,

@@ -33,6 +33,9 @@ func runController(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if err := controller.Check(&cfg); err != nil {
+		return err
+	}
 	log := newLogger(cmd.ErrOrStderr(), cfg.Level.Slog())
 	listener, err := listen(cmd, cfg.ListenAddr())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/skalds-go/skalds/controller"
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/config"
 )
@@ -56,9 +57,13 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 				return err
 			}
 			if strategy != "" {
-				if err := o.config.Controller.DispatcherStrategy.Set(strategy); err != nil {
-					return usage(cmd, "--strategy is %q, want %v", strategy, err)
-				}
+				o.config.Controller.DispatcherStrategy = strategy
+			}
+			var bad *config.Error
+			if err := controller.Check(&o.config.Controller); errors.As(err, &bad) && strategy != "" {
+				return usage(cmd, "--strategy is %q, want %s", strategy, bad.Problems[0].Want)
+			} else if err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("capacity") {
 				o.config.Node.Capacity, o.config.Node.Prefetch = capacity, capacity

@@ -302,6 +302,28 @@ func TestDevTakesItsSettingsFromTheEnvironment(t *testing.T) {
 	}
 }
 
+// Before anything starts, and in the words of all other variables.
+func TestAStrategyThatThereIsNotStartsNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"controller": {[]string{"DISPATCHER_STRATEGY=fifo", "STORE=memory", "KAFKA_HOST=127.0.0.1", "REDIS_HOST=127.0.0.1"}, []string{"controller"}, `DISPATCHER_STRATEGY is "fifo", want one of LEAST_TASKS,`},
+		"dev":        {[]string{"DISPATCHER_STRATEGY=fifo"}, []string{"dev"}, `DISPATCHER_STRATEGY is "fifo", want one of LEAST_TASKS,`},
+		"flag":       {nil, []string{"dev", "--strategy", "fifo"}, `--strategy is "fifo", want one of LEAST_TASKS,`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, tt.env, tt.args...)
+			if s := p.wait(t); s.ExitStatus() != 2 || !strings.Contains(p.err.String(), tt.want) {
+				t.Errorf("it ended with %v:\n%s", s, p.err)
+			}
+		})
+	}
+}
+
 func TestDevTakesItsStrategyFromTheEnvironmentOrTheFlag(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

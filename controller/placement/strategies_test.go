@@ -19,6 +19,7 @@ func TestStrategyNames(t *testing.T) {
 		{"LEAST_TASKS", placement.LeastTasks},
 		{"least_tasks", placement.LeastTasks},
 		{"least_loaded", placement.LeastTasks},
+		{"round-robin", placement.RoundRobin},
 		{" Round_Robin ", placement.RoundRobin},
 		{"random", placement.Random},
 		{"power_of_two", placement.PowerOfTwo},

@@ -76,8 +76,8 @@ func Strategies() []Strategy {
 	return names
 }
 
-// ParseStrategy reads a strategy's name without regard to case and gives its one spelling; LEAST_LOADED is LEAST_TASKS. It reports false
-// for one that there is not.
+// ParseStrategy reads a strategy's name without regard to case, with hyphens for underscores or without, and gives its one spelling;
+// LEAST_LOADED is LEAST_TASKS. It reports false for one that there is not.
 func ParseStrategy(name string) (Strategy, bool) {
 	p, ok := parse(table, name)
 	return p.name(), ok
@@ -97,7 +97,7 @@ func parse(table []*definition, name string) (plan, bool) {
 		p.idle, name = true, strings.TrimSpace(name[len(idleFirst):])
 	}
 	name, label, named := strings.Cut(name, ":")
-	wanted := Strategy(strings.ToUpper(name))
+	wanted := Strategy(strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 	if s, ok := aliases[string(wanted)]; ok {
 		wanted = s
 	}

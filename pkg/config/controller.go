@@ -36,8 +36,9 @@ type Controller struct {
 	// DispatcherInterval is how often the store is asked for tasks that nobody
 	// announced, such as those that a script inserted.
 	DispatcherInterval time.Duration `envconfig:"DISPATCHER_INTERVAL" default:"5s" range:"10ms..1h"`
-	// DispatcherStrategy is the strategy that the dispatcher starts with.
-	DispatcherStrategy Strategy `envconfig:"DISPATCHER_STRATEGY" default:"LEAST_TASKS"`
+	// DispatcherStrategy names the strategy that the dispatcher starts with. Any
+	// text is taken here; which strategies there are, the controller knows.
+	DispatcherStrategy string `envconfig:"DISPATCHER_STRATEGY" default:"LEAST_TASKS"`
 	// DispatcherPriorityMode says how priorities share the nodes.
 	DispatcherPriorityMode PriorityMode `envconfig:"DISPATCHER_PRIORITY_MODE" default:"strict"`
 	// PriorityAging is how long a task waits for each step of priority that it

@@ -55,7 +55,7 @@ func TestDevReadsWhatItDoesNotGive(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Dev{Controller: config.DefaultController(), Node: config.DefaultNode()}
-	want.Controller.DispatcherStrategy, want.Controller.LeaderLease = config.StrategyRoundRobin, time.Second
+	want.Controller.DispatcherStrategy, want.Controller.LeaderLease = "round-robin", time.Second
 	want.Controller.Liveness = config.Liveness{HeartbeatInterval: 250 * time.Millisecond, LostAfter: 2 * time.Second, StopMargin: 250 * time.Millisecond}
 	want.Controller.MonitorSkaldInterval = 250 * time.Millisecond
 	want.Controller.Level, want.Node.Level = config.LogDebug, config.LogDebug
@@ -69,7 +69,7 @@ func TestDevReadsWhatItDoesNotGive(t *testing.T) {
 
 // TestDevNamesAProblemOnce: the variable is for the controller and for the nodes.
 func TestDevNamesAProblemOnce(t *testing.T) {
-	for variable, value := range map[string]string{"DISPATCHER_STRATEGY": "fairest", "NODE_LOST_AFTER": "1s", "CANCEL_GRACE": "x", "NODE_CAPACITY": "0"} {
+	for variable, value := range map[string]string{"DISPATCHER_PRIORITY_MODE": "fairest", "NODE_LOST_AFTER": "1s", "CANCEL_GRACE": "x", "NODE_CAPACITY": "0"} {
 		t.Run(variable, func(t *testing.T) {
 			setEnv(t, map[string]string{variable: value})
 			_, err := config.LoadDev()

@@ -57,28 +57,6 @@ func (m ControllerMode) words() []string {
 	return []string{string(ModeController), string(ModeMonitor), string(ModeDispatcher)}
 }
 
-// Strategy says how the dispatcher chooses among the nodes that can run a task.
-type Strategy string
-
-// The strategies.
-const (
-	StrategyLeastTasks Strategy = "LEAST_TASKS" // also read from LEAST_LOADED
-	StrategyRoundRobin Strategy = "ROUND_ROBIN"
-	StrategyRandom     Strategy = "RANDOM"
-)
-
-// Set takes the text's value.
-func (s *Strategy) Set(text string) error {
-	if fold(text) == "LEAST_LOADED" {
-		text = string(StrategyLeastTasks)
-	}
-	return setEnum(s, text)
-}
-func (s Strategy) check() error { return checkEnum(s) }
-func (s Strategy) words() []string {
-	return []string{string(StrategyLeastTasks), string(StrategyRoundRobin), string(StrategyRandom)}
-}
-
 // StoreKind says where the controller keeps the tasks.
 type StoreKind string
 

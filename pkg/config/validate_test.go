@@ -35,7 +35,6 @@ func TestValidate(t *testing.T) {
 		"no prefetch":    {withNode(func(n *config.Node) { n.Prefetch = 0 }), ""},
 		"no mode":        {withController(func(c *config.Controller) { c.Mode = "" }), "SYSTEM_CONTROLLER_MODE is not set, want one of"},
 		"mode's case":    {withController(func(c *config.Controller) { c.Mode = "monitor" }), `SYSTEM_CONTROLLER_MODE is "monitor"`},
-		"strategy":       {withController(func(c *config.Controller) { c.DispatcherStrategy = "X" }), `DISPATCHER_STRATEGY is "X"`},
 		"store":          {withController(func(c *config.Controller) { c.Store = "X" }), `STORE is "X"`},
 		"node's mode":    {withNode(func(n *config.Node) { n.Mode = "X" }), `SKALD_MODE is "X"`},
 		"mechanism":      {withNode(func(n *config.Node) { n.SASLMechanism = "X" }), `KAFKA_SASL_MECHANISM is "X"`},

@@ -126,7 +126,7 @@ func TestConfigurationsLoad(t *testing.T) {
 		}},
 		"strategy": {[]string{"DISPATCHER_STRATEGY=ROUND_ROBIN"}, func(t *testing.T, c config.Controller, _ config.Node) {
 			t.Helper()
-			if c.DispatcherStrategy != config.StrategyRoundRobin {
+			if c.DispatcherStrategy != "ROUND_ROBIN" {
 				t.Errorf("controller: %+v", c)
 			}
 		}},
