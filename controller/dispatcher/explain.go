@@ -1,10 +1,12 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/placement"
@@ -99,10 +101,7 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 	now := d.moment()
 	groups := make(map[Reason]*Group)
 	for _, name := range slices.SortedFunc(maps.Keys(depths), func(a, b string) int {
-		if depths[a] != depths[b] {
-			return int(min(max(depths[b]-depths[a], -1), 1))
-		}
-		return min(max(len(a)-len(b), -1), 1)
+		return cmp.Or(cmp.Compare(depths[b], depths[a]), strings.Compare(a, b))
 	}) {
 		l, ok := d.lines.byName[name]
 		why := Ready
@@ -136,10 +135,7 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 		list = append(list, *g)
 	}
 	slices.SortFunc(list, func(a, b Group) int {
-		if a.Tasks != b.Tasks {
-			return int(min(max(b.Tasks-a.Tasks, -1), 1))
-		}
-		return slices.Compare([]string{string(a.Reason)}, []string{string(b.Reason)})
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Reason, b.Reason))
 	})
 	return list, nil
 }

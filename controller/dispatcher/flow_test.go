@@ -353,3 +353,21 @@ func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
 		t.Errorf("%v %v", counts, err)
 	}
 }
+
+// Queues of one length and one number of tasks stand in the order of their names, so that what people see does not jump about.
+func TestGroupsOfWhatWaitsAreInOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 1, "a"))
+	for i := range 9 {
+		b.submit(t, fmt.Sprint("missing", 8-i), 1)
+	}
+	b.submit(t, "later", 2)
+	b.round(t)
+	groups, err := b.d.Pending(t.Context())
+	if err != nil || len(groups) != 1 || groups[0].Tasks != 11 || groups[0].Queues != 10 || groups[0].Text == "" {
+		t.Fatalf("%+v %v", groups, err)
+	}
+	if want := []string{"0||later", "0||missing0", "0||missing1", "0||missing2", "0||missing3"}; !slices.Equal(groups[0].Sample, want) {
+		t.Errorf("%q, want %q", groups[0].Sample, want)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
-	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -135,45 +134,6 @@ func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
 	return nil
 }
 
-// told takes in what the fleet tells of the nodes.
-type told struct{ *Dispatcher }
-
-// Set implements fleet.Placer.
-func (d told) Set(n placement.Node) {
-	_, n.Throttled = d.buckets.throttled[n.ID]
-	d.cluster.Set(n)
-}
-
-// Remove implements fleet.Placer.
-func (d told) Remove(id string) {
-	delete(d.buckets.throttled, id)
-	d.cluster.Remove(id)
-}
-
-// Recount implements fleet.Placer.
-func (d told) Recount(id string, by int64) { d.cluster.Recount(id, by) }
-
-// refresh takes in what has changed about the nodes, and which of them have tokens again.
-func (d *Dispatcher) refresh() {
-	d.fleet.Changes(d.clock.Boot(), told{d})
-	now := d.moment()
-	for id := range d.buckets.throttled {
-		if d.buckets.nodes.of(id, now).ready(now) {
-			delete(d.buckets.throttled, id)
-			d.cluster.Throttle(id, false)
-		}
-	}
-}
-
-// room says how many slots are free, and how many short tasks may queue beside them.
-func (d *Dispatcher) room() (slots, queue int) {
-	slots, queue = d.cluster.Room()
-	if slots == 0 && !d.fleet.AnyShort() {
-		return 0, 0
-	}
-	return slots, queue
-}
-
 // enter puts all lines into the round that could be placed, and gives those of which nothing is known yet.
 func (d *Dispatcher) enter(r *round) []*line {
 	goOn := d.cut
@@ -216,49 +176,11 @@ func (d *Dispatcher) waits(r *round, l *line) bool {
 	return why != ""
 }
 
-// keeps says what keeps a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
-func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
-	if why, wait := d.gate(l, now); why != "" {
-		return why, wait
-	}
-	q := d.ask(l)
-	if why, ok := d.cluster.Feasible(&q); !ok {
-		return why, 0
-	}
-	return "", 0
-}
-
 // wait notes that tasks wait for a token.
 func (r *round) wait(d time.Duration) {
 	if d > 0 && (r.out.Next == 0 || d < r.out.Next) {
 		r.out.Next = d
 	}
-}
-
-// ask is what a task of the line asks of placement.
-func (d *Dispatcher) ask(l *line) placement.Request {
-	q := l.request
-	q.Strategy = d.settings.strategy
-	q.Short = d.fleet.Short(l.class)
-	if l.anti != "" {
-		q.Anti = d.fleet.Beside(l.anti)
-	}
-	return q
-}
-
-// askFor is what one task of the line asks of placement.
-func (d *Dispatcher) askFor(l *line, t *task.Task) placement.Request {
-	q := d.ask(l)
-	q.Alone, q.Avoid, q.StickyKey = t.Alone(), t.Crashed(), t.StickyKey
-	if s, ok := placement.ParseStrategy(t.Strategy); t.Strategy != "" && ok {
-		q.Strategy = s
-	}
-	return q
-}
-
-// because says how a node was picked, for people.
-func because(q *placement.Request, dec placement.Decision) string {
-	return string(q.Strategy)
 }
 
 // admit puts a line into the round whose tasks were read, if there are any. Those that can never run end here, even if the line waits.
@@ -347,97 +269,6 @@ func (d *Dispatcher) advance(l *line) {
 	}
 }
 
-// try deals with a line's head. It reports false if the line waits from here on.
-func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
-	t := &l.left()[0]
-	r.looked++
-	if c, never := d.never(t, r.now); never {
-		r.ends = append(r.ends, c)
-		return true
-	}
-	why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
-	if l.why = why; why != "" {
-		r.wait(wait)
-		return false
-	}
-	q := d.askFor(l, t)
-	dec := d.place(r, &q)
-	if dec.Reason != "" {
-		l.why = dec.Reason
-		if q.Alone || len(q.Avoid) > 0 { // what keeps this one does not keep the others
-			l.from = store.After(t)
-			return true
-		}
-		return false
-	}
-	d.reserve(r, l, t, &q, dec)
-	d.order.Served(it)
-	return true
-}
-
-// place finds a node that has a token. One that turns out to have none is left out until it has.
-func (d *Dispatcher) place(r *round, q *placement.Request) placement.Decision {
-	for {
-		dec := d.cluster.Place(q)
-		if dec.Reason != "" || !d.leaveOut(r, dec.Node) {
-			return dec
-		}
-		d.cluster.Unplace(dec)
-	}
-}
-
-// leaveOut lets a node take nothing until it has a token, if it has none now.
-func (d *Dispatcher) leaveOut(r *round, node string) bool {
-	b := d.buckets.nodes.of(node, r.moment)
-	if b.ready(r.moment) {
-		return false
-	}
-	d.buckets.throttled[node] = struct{}{}
-	d.cluster.Throttle(node, true)
-	r.wait(b.wait(r.moment))
-	return true
-}
-
-// reserve counts a task as claimed, before the claim is written.
-func (d *Dispatcher) reserve(r *round, l *line, t *task.Task, q *placement.Request, dec placement.Decision) {
-	to, ok := d.fleet.Taking(dec.Node)
-	if !ok { // it cannot be: only Changes ends what Taking says, and it is the dispatcher that calls it
-		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", dec.Node))
-	}
-	keyPermit, poolPermit, _, _ := d.fleet.FreePermits(l.key, l.keyLimit, l.pool, d.settings.pools[l.pool])
-	p := pick{task: t, to: to, line: l, dec: dec, change: task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)}
-	a := p.change.Assign
-	a.KeyPermit, a.PoolPermit = keyPermit, poolPermit
-	p.claim = fleet.Claim{Key: to.Key, TaskID: t.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: t.ClassName, Alone: q.Alone,
-		Version: t.AttachmentsVersion, Slots: q.Slots, Namespace: t.Namespace, AntiAffinityKey: t.AntiAffinityKey,
-		KeyPermit: keyPermit, PoolPermit: poolPermit, Why: because(q, dec)}
-	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
-	r.picks = append(r.picks, p)
-	d.buckets.all.take(r.moment)
-	d.buckets.classes.of(l.class, r.moment).take(r.moment)
-	d.buckets.nodes.of(dec.Node, r.moment).take(r.moment)
-	d.leaveOut(r, dec.Node)
-}
-
-// never gives the end, or the hold, of a task that is not to run, or cannot.
-func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
-	if c, ok := task.Settle(t, now); ok {
-		return c, true
-	}
-	if n := len(t.Attachments); n > d.cfg.TaskMaxBytes {
-		return task.Refuse(t, fmt.Sprintf("attachments have %d bytes as JSON, %d at most (TASK_MAX_BYTES)", n, d.cfg.TaskMaxBytes), now), true
-	}
-	if reason := t.Unfit(); reason != "" {
-		return task.Refuse(t, reason, now), true
-	}
-	if t.Strategy != "" {
-		if _, ok := placement.ParseStrategy(t.Strategy); !ok {
-			return task.Refuse(t, fmt.Sprintf("strategy is %.100q, must be one of %v", t.Strategy, placement.Strategies()), now), true
-		}
-	}
-	return task.Change{}, false
-}
-
 // flush ends what is to be ended, and claims and publishes what was picked.
 func (d *Dispatcher) flush(ctx context.Context, r *round) error {
 	if d.lease.Remaining() <= 0 {
@@ -462,20 +293,4 @@ func (d *Dispatcher) flush(ctx context.Context, r *round) error {
 	r.out.Placed += len(won) - failed
 	r.out.Failed += failed
 	return err
-}
-
-// drop takes picks back that were not written.
-func (d *Dispatcher) drop(picks []pick) {
-	if len(picks) == 0 {
-		return
-	}
-	ids := make([]string, len(picks))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range picks {
-		p := &picks[i]
-		ids[i] = p.claim.ID
-		d.cluster.Unplace(p.dec)
-	}
-	d.fleet.Drop(ids)
 }
