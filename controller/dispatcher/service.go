@@ -39,6 +39,7 @@ type Wakes struct {
 func (d *Dispatcher) Run(ctx context.Context, wakes Wakes, interval time.Duration) {
 	timer := d.clock.NewTimer(0) // the first round looks at everything
 	defer timer.Stop()
+	defer d.metrics.throttled(0, 0) // another leader's by then
 	pause := time.Duration(0) // it grows until something is placed: a round without work shows nothing
 	due := d.clock.Boot()     // when to look for queues although nobody has said that there are new ones
 	for {

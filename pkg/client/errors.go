@@ -23,7 +23,7 @@ type Error struct {
 	Detail     string        // what is wrong
 	Errors     []Detail      // each thing that is wrong
 	Task       *task.Task    // the task that is in the way, with status 409
-	RetryAfter time.Duration // what the server asks to wait before another try, with status 503; 0 = nothing
+	RetryAfter time.Duration // what the server asks to wait before another try, with status 429 or 503; 0 = nothing
 }
 
 func (e *Error) Error() string {
