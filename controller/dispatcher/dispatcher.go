@@ -124,7 +124,7 @@ func (d *Dispatcher) Status() Status {
 	s := d.status
 	s.Strategy, s.Paused = d.settings.strategy, d.settings.paused
 	s.Queues, s.Waiting = len(d.lines.byName), make(map[Reason]int)
-	for _, l := range d.lines.byName {
+	for _, l := range d.lines.all {
 		why, _ := d.keeps(l, d.moment())
 		s.Waiting[cmp.Or(why, Ready)]++
 	}

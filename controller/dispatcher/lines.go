@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
@@ -13,6 +14,7 @@ import (
 // line is what the dispatcher knows of a queue: what its tasks ask for, and where its head stands. It holds tasks only within a round.
 type line struct {
 	name    string
+	index   int // in lines.all
 	item    order.Item
 	request placement.Request // of a task of the line that must not be alone and avoids nothing
 
@@ -62,12 +64,13 @@ const (
 // lines is the queues that are known.
 type lines struct {
 	byName map[string]*line
-	limit  int    // how many at the most
-	pass   int64  // of the listing
-	next   string // where the listing goes on
-	going  bool   // a pass has begun and has not ended
-	again  bool   // there may be new queues where it has been already: another follows
-	stuck  bool   // it waits for queues that make room
+	all    []*line // in an order that depends on what has happened alone, so that the same history has the same decisions
+	limit  int     // how many at the most
+	pass   int64   // of the listing
+	next   string  // where the listing goes on
+	going  bool    // a pass has begun and has not ended
+	again  bool    // there may be new queues where it has been already: another follows
+	stuck  bool    // it waits for queues that make room
 	evict  []*line
 }
 
@@ -130,14 +133,26 @@ func (l *lines) see(name string) bool {
 	if len(l.byName) >= l.limit && !l.makeRoom() {
 		return false
 	}
-	l.byName[name] = &line{name: name, seen: l.pass}
+	fresh := &line{name: name, index: len(l.all), seen: l.pass}
+	l.byName[name] = fresh
+	l.all = append(l.all, fresh)
 	return true
+}
+
+// remove forgets a queue.
+func (l *lines) remove(known *line) {
+	last := len(l.all) - 1
+	moved := l.all[last]
+	l.all[known.index], moved.index = moved, known.index
+	l.all[last] = nil
+	l.all = l.all[:last]
+	delete(l.byName, known.name)
 }
 
 // makeRoom forgets a queue that cannot be placed. The next pass shows it again.
 func (l *lines) makeRoom() bool {
 	if l.evict == nil {
-		for _, other := range l.byName {
+		for _, other := range l.all {
 			if other.why != "" {
 				l.evict = append(l.evict, other)
 			}
@@ -147,16 +162,16 @@ func (l *lines) makeRoom() bool {
 	if last < 0 {
 		return false
 	}
-	delete(l.byName, l.evict[last].name)
+	l.remove(l.evict[last])
 	l.evict = l.evict[:last]
 	return true
 }
 
 // end ends a pass: what it has not shown is empty.
 func (l *lines) end() {
-	for name, known := range l.byName {
+	for _, known := range slices.Backward(l.all) { // from behind, where remove takes what it moves from
 		if known.seen != l.pass {
-			delete(l.byName, name)
+			l.remove(known)
 		}
 	}
 	l.going = false
@@ -186,7 +201,7 @@ func (d *Dispatcher) fetch(ctx context.Context, l *line, limit int) error {
 	case l.from.Set:
 		l.passed = true
 	default:
-		delete(d.lines.byName, l.name)
+		d.lines.remove(l)
 	}
 	return nil
 }

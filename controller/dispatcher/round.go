@@ -139,7 +139,7 @@ func (d *Dispatcher) enter(r *round) []*line {
 	goOn := d.cut
 	d.cut = false
 	var unknown []*line
-	for _, l := range d.lines.byName {
+	for _, l := range d.lines.all {
 		if !goOn {
 			l.from, l.passed = store.Place{}, false
 		}
@@ -265,7 +265,7 @@ func (d *Dispatcher) advance(l *line) {
 	case l.from.Set:
 		l.passed = true
 	default:
-		delete(d.lines.byName, l.name)
+		d.lines.remove(l)
 	}
 }
 
