@@ -73,9 +73,6 @@ type leadership struct {
 	dispatcher *dispatcher.Dispatcher
 	monitor    *monitor.Monitor // once it acts
 
-	mu       sync.Mutex
-	settings int64 // version of those in force
-
 	recallNow dispatcher.Wake
 
 	endActing, endAll context.CancelFunc
@@ -281,11 +278,7 @@ func (c *Controller) configured() placement.Strategy {
 
 // use takes over settings, if they are newer than those in force.
 func (l *leadership) use(d store.Dispatcher) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if d.Version > l.settings {
-		l.settings = d.Version
-		l.dispatcher.Use(d)
+	if l.dispatcher.Use(d) {
 		l.c.room.Signal()
 		l.recallNow.Signal()
 	}

@@ -371,3 +371,28 @@ func TestGroupsOfWhatWaitsAreInOrder(t *testing.T) {
 		t.Errorf("%q, want %q", groups[0].Sample, want)
 	}
 }
+
+// What a slow read of the settings brings is not put in force over what has been set since.
+func TestOlderSettingsAreNotTakenOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 4, "a"))
+	for _, c := range []struct {
+		set   store.Dispatcher
+		newer bool
+	}{
+		{store.Dispatcher{Version: 2, Paused: true}, true},
+		{store.Dispatcher{Version: 2, Paused: true}, false},
+		{store.Dispatcher{Version: 1}, false},
+	} {
+		if newer := b.d.Use(c.set); newer != c.newer {
+			t.Errorf("version %d: newer %t, want %t", c.set.Version, newer, c.newer)
+		}
+	}
+	b.submit(t, "a", 1)
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 0 || !b.d.Status().Paused {
+		t.Errorf("%+v %v: an older version has undone the pause", out, err)
+	}
+	if b.d.Use(store.Dispatcher{Version: 3}); b.d.Status().Paused {
+		t.Error("a newer version is not taken over")
+	}
+}

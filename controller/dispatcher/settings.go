@@ -12,6 +12,7 @@ import (
 
 // settings is what the dispatcher goes by, as it was changed last at run time.
 type settings struct {
+	version    int64
 	strategy   placement.Strategy
 	paused     bool
 	classes    map[string]bool // paused ones
@@ -20,15 +21,19 @@ type settings struct {
 	pools      map[string]int
 }
 
-// Use takes over settings from the next round on.
-func (d *Dispatcher) Use(s store.Dispatcher) {
+// Use takes over settings from the next round on, unless they are older than those in force. It says whether they are newer.
+func (d *Dispatcher) Use(s store.Dispatcher) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if s.Version < d.settings.version {
+		return false
+	}
+	newer := s.Version > d.settings.version
 	strategy, ok := placement.ParseStrategy(s.Strategy)
 	if !ok {
 		strategy = d.cfg.Strategy
 	}
-	d.settings = settings{strategy: strategy, paused: s.Paused, classes: set(s.PausedClasses), namespaces: set(s.PausedNamespaces),
+	d.settings = settings{version: s.Version, strategy: strategy, paused: s.Paused, classes: set(s.PausedClasses), namespaces: set(s.PausedNamespaces),
 		limits: s.NamespaceLimits, pools: s.Pools}
 	whole := s.Rate
 	if whole == nil {
@@ -44,6 +49,7 @@ func (d *Dispatcher) Use(s store.Dispatcher) {
 		}
 		clear(d.buckets.throttled)
 	}
+	return newer
 }
 
 func set(list []string) map[string]bool {
