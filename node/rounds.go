@@ -45,11 +45,15 @@ func (r *Rounds) Prove(f StateFile) {
 	r.s.state = &state{log: r.n.log, file: givenFile{f}, boot: f.Boot()}
 }
 
+// Measure has heartbeats say how busy the machine is by load, from 0 to 1: what the real one says would make each history another.
+func (r *Rounds) Measure(load func() float64) { r.s.usage.given = load }
+
 // Next makes the session that follows this one, of which nothing runs any more, in the same process.
 func (r *Rounds) Next(incarnation string) *Rounds {
 	next := &Rounds{n: r.n, template: r.s.successor(r.template)}
 	next.s = newSession(context.Background(), r.n, r.n.bus, r.n.registry, r.s.handlers, next.template)
 	next.s.node.Incarnation, next.s.spawn, next.s.state = incarnation, r.s.spawn, r.s.state
+	next.s.usage.given = r.s.usage.given
 	return next
 }
 

@@ -22,6 +22,8 @@ type reading struct {
 
 // usage takes the readings. It is for one goroutine.
 type usage struct {
+	given func() float64 // the cores that are used, of one, in place of what the machine says; nil = as it says
+
 	at, cpu time.Duration // at the last measure
 	cores   float64       // between the two measures before
 
@@ -30,6 +32,9 @@ type usage struct {
 }
 
 func (u *usage) read(boot time.Duration) reading {
+	if u.given != nil {
+		return reading{cpu: u.given(), cpus: 1}
+	}
 	if u.totalAt == 0 || boot-u.totalAt >= memoryEvery {
 		u.totalAt, u.total = boot, memoryTotal()
 	}

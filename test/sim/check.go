@@ -15,7 +15,9 @@ import (
 //   - An acknowledged task ends exactly once, unless a person has it run again, and only a report of its present claim ends it.
 //   - No claim is published before the store has it, and none is settled that is open in the store.
 //   - Two runs of one task do not overlap in true time. The run of a process that stood still counts as ended where its trust ended.
-//   - A process never runs more tasks than its capacity.
+//   - A node never runs tasks of more slots than its capacity, nor than its capacity for their class, and none is placed where it may not run.
+//   - No permit is held twice, so no more tasks of a key or a pool are held than there are permits, and no more of a key run at once.
+//   - A leader places nothing that the settings which it has been told of, or newer ones, forbid; and soon after the faults it knows the newest.
 //   - A crash is counted only of a process that died and had not been told to stop, and what crashed twice runs alone.
 //   - When the faults stop, nothing is placed at a node that people want drained, and nothing pauses there.
 //   - A node starts nothing on the word of a leader with a lower term than it has seen.
@@ -46,10 +48,15 @@ type checker struct {
 	// statusLost says that task.status has lost records.
 	statusLost bool
 	acked      int
-	mended     time.Duration // when the faults ended; never as long as they go on
+	// steering is the dispatcher's settings by their version, holders who holds each permit, inUse how many tasks of each key and pool are held.
+	steering []inForce
+	holders  map[string]string
+	inUse    map[string]int
+	mended   time.Duration // when the faults ended; never as long as they go on
 }
 
 type taskRecord struct {
+	doc     task.Task // as it was submitted
 	id      string
 	acked   bool
 	ends    int // times that it came into a terminal state
@@ -75,7 +82,7 @@ type claimRecord struct {
 }
 
 func newChecker(w *world, cfg *settings) *checker {
-	return &checker{world: w, cfg: cfg, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
+	return &checker{world: w, cfg: cfg, steering: make([]inForce, 1), holders: map[string]string{}, inUse: map[string]int{}, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
 		beats: map[string]time.Duration{}, left: map[string]time.Duration{},
 		replaced: map[string]time.Duration{}, sessions: map[string]*session{}, drained: map[string]time.Duration{}, finals: map[uint64][]string{}}
 }
@@ -113,8 +120,8 @@ func (c *checker) acknowledged(id string) {
 	}
 }
 
-// changed is called with each change that took effect in the store.
-func (c *checker) changed(by *process, as role, before, after *task.Task, change *task.Change) {
+// changed is called with each change that took effect in the store. One of a dispatcher was made by settings of this version, or newer ones.
+func (c *checker) changed(by *process, as role, version int64, before, after *task.Task, change *task.Change) {
 	c.world.note(by.name, "%s: %s %s -> %s, attempt %d, claim %s%s", as, before.ID, before.LifecycleStatus, after.LifecycleStatus,
 		after.Attempt, after.ClaimID, describe(after))
 	c.changes++
@@ -142,12 +149,15 @@ func (c *checker) changed(by *process, as role, before, after *task.Task, change
 	}
 	if a := change.Assign; a != nil {
 		c.placed(t, a.Executor)
+		c.fits(before, a.Executor)
+		c.obeyed(before, a, version)
 		r := c.claim(a.ClaimID)
 		r.task, r.attempt, r.stored, r.node, r.alone = t.id, a.Attempt, true, a.Incarnation, before.Alone()
 	}
 	if after.LifecycleStatus == task.Finished && !was && (string(after.Result) != result(after.ClaimID) || !c.claim(after.ClaimID).finished) {
 		c.violate("%s is finished by claim %s with the result %s, which no run of that claim gave", t.id, after.ClaimID, after.Result)
 	}
+	c.permitted(before, after)
 	c.wished(t, as, before, after, change)
 	c.timed(t, as, before, after)
 	c.crashed(t, before, after)

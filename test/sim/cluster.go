@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/store/memory"
 )
@@ -21,7 +22,12 @@ type settings struct {
 	stateDir                  bool // nodes have a SKALD_STATE_DIR
 	deadly                    int  // so many tasks kill the process that runs them
 	replicas                  int  // REDIS_WAIT_REPLICAS: 0 or 1
-	timed                     int  // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
+	asks                      bool // tasks ask for this and that, and people change the settings at run time
+	keyed                     int  // of 1000 such tasks so many have a concurrency key
+	steers                    int  // how often people change the settings
+	sideSlots                 int  // of a node for the second class
+	order                     order.Mode
+	timed                     int // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
 
 	heartbeat, lostAfter, stopMargin time.Duration
 	lease, resendAfter, interval     time.Duration
@@ -48,6 +54,7 @@ type guards struct {
 	noProof         bool // a node says of its predecessor that it is dead, without a lock
 	noAlone         bool // a task that processes died of runs beside others
 	noWait          bool // a heartbeat counts before the replica has it
+	noPermit        bool // the store lets two tasks hold one permit
 	noBarrier       bool // work is given away without a look at what is under way
 }
 

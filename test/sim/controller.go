@@ -14,6 +14,7 @@ import (
 	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/store"
 )
 
 // controller is one controller process: the rounds that package controller composes, called by threads. Its loops do what those do, without
@@ -24,6 +25,7 @@ type controller struct {
 	id       string
 	leader   *leader.Leader
 	work     dispatcher.Wake
+	room     dispatcher.Wake
 	nodes    dispatcher.Wake
 	wishes   dispatcher.Wake
 	times    dispatcher.Wake
@@ -38,7 +40,7 @@ type controller struct {
 func (cl *cluster) startController(name string) *controller {
 	cl.started++
 	c := &controller{cluster: cl, process: cl.world.process(name, cl.speed()), id: fmt.Sprintf("%s.%d-------", name, cl.started)[:8],
-		work: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(), notice: dispatcher.NewWake(), news: map[string]bool{}}
+		work: dispatcher.NewWake(), room: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(), notice: dispatcher.NewWake(), news: map[string]bool{}}
 	reg := prometheus.NewRegistry()
 	c.dispatch, c.ingest = dispatcher.NewMetrics(reg), ingest.NewMetrics(reg)
 	c.leader = leader.New(leader.Config{ID: c.id, Address: name, Mode: "DISPATCHER", Lease: cl.cfg.lease}, c.store(roleLeader), c.process.clock)
@@ -109,6 +111,13 @@ func (c *controller) updated(id string) {
 		return
 	}
 	c.news[id] = true
+}
+
+// steered is what the API calls when the dispatcher's settings were stored.
+func (c *controller) steered(d store.Dispatcher) {
+	if c.session != nil && c.session.leading {
+		c.session.use(d)
+	}
 }
 
 func (c *controller) stored() {

@@ -19,6 +19,7 @@ var guardSwitches = map[string]func(*guards){
 	"proof":     func(g *guards) { g.noProof = true },
 	"alone":     func(g *guards) { g.noAlone = true },
 	"replicas":  func(g *guards) { g.noWait = true },
+	"permit":    func(g *guards) { g.noPermit = true },
 	"barrier":   func(g *guards) { g.noBarrier = true },
 }
 

@@ -36,6 +36,9 @@ type leadership struct {
 	service    *ingest.Service
 	monitor    *monitor.Monitor
 	agenda     *agenda.Agenda
+	recallNow  dispatcher.Wake
+	told       int64 // version of the newest settings that it has been told of
+	goesBy     int64 // what that was when the dispatcher's round began
 	leading    bool
 	batches    []batch
 }
@@ -48,7 +51,7 @@ type batch struct {
 }
 
 func newLeadership(c *controller, lease *leader.Lease) *leadership {
-	l := &leadership{controller: c, lease: lease}
+	l := &leadership{controller: c, lease: lease, recallNow: dispatcher.NewWake()}
 	l.listening, l.endAll = context.WithCancel(background)
 	l.acting, l.endActing = context.WithCancel(l.listening)
 	after := c.cfg.lostAfter + c.cfg.lostAfter/10
@@ -59,11 +62,13 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 		Term: lease.Term(), MaxPending: c.cfg.maxPending})
 	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
 		told: map[string]bool{}}
+	dispatching := c.store(roleDispatcher)
+	dispatching.version = &l.goesBy
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64(), MaxPending: c.cfg.maxPending,
-		Order: order.Config{Mode: order.Strict, Aging: time.Minute}}, c.store(roleDispatcher), l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
+		Order: order.Config{Mode: c.cfg.order, Aging: 20 * time.Second}}, dispatching, l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
 	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, quarantine{c.bus()}, c.process.clock, ingest.Hooks{
-		Room: c.work.Signal, Again: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
+		Room: c.room.Signal, Again: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
 	}, c.ingest, quiet)
 	l.service = ingest.NewService(in, l.transport, lease.Term(), c.bus(), func(p int, from kafka.Position) ingest.Reader {
 		return c.bus().Reader(events.TopicStatus, p, from)
@@ -194,13 +199,20 @@ func (l *leadership) begin() {
 			l.listen("ingest", l.takeIn)
 			l.listen("confirm", l.confirm)
 		},
-		Prime: l.monitor.Prime,
+		Prime: func(ctx context.Context) error {
+			if err := l.monitor.Prime(ctx); err != nil {
+				return err
+			}
+			return l.follow(ctx)
+		},
 	}.Run(l.try)
 	if !begun {
 		return
 	}
 	l.world.note(l.process.name, "begins to work as leader of term %d", l.lease.Term())
 	l.act("monitor", l.watch)
+	l.act("follow", l.keepFollowing)
+	l.act("recall", l.recall)
 	l.act("dispatcher", l.place)
 	l.act("agenda", l.keepTimes)
 	l.leading = true

@@ -6,6 +6,7 @@ import (
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/store"
 )
 
 func (l *leadership) read(p int, from kafka.Position) {
@@ -152,31 +153,84 @@ func (l *leadership) watch() {
 // place is the dispatcher's loop.
 func (l *leadership) place() {
 	w, c := l.world, l.process.clock
-	next, pause := w.now, time.Duration(0)
+	next, due, pause := w.now, c.Boot(), time.Duration(0)
 	for !l.over() {
-		w.park(next, func() bool { return l.over() || taken(l.work) })
-		due := time.Duration(0) // until a node may take work again
-		list := true
+		list := false
+		w.park(next, func() bool { list = list || taken(l.work); return list || taken(l.room) || l.over() })
+		failed, wait := false, time.Duration(0)
 		for more := true; more && !l.over(); {
+			if now := c.Boot(); now >= due {
+				list, due = true, now+l.cfg.interval
+			}
+			l.goesBy = l.told
 			out, err := l.dispatcher.Round(l.acting, list)
-			list, due = false, out.Next
-			more = out.More && err == nil && out.Failed == 0
-			if err == nil && out.Failed == 0 {
-				pause = 0
+			list, wait = false, out.Next
+			failed = err != nil || out.Failed > 0
+			more = out.More && !failed
+			if !failed {
+				if out.Placed > 0 {
+					pause = 0
+				}
 				continue
 			}
 			w.note(l.process.name, " dispatch: %d failed, %v", out.Failed, err)
 			pause = min(max(2*pause, 50*time.Millisecond), 2*time.Second)
 		}
-		if pause > 0 {
+		if failed {
 			l.rest(pause)
 			l.work.Signal()
 		}
-		wait := l.cfg.interval
-		if due > 0 {
-			wait = min(wait, due)
+		until := max(due-c.Boot(), 0)
+		if wait > 0 {
+			until = min(until, wait)
 		}
-		next = c.at(c.Boot() + wait)
+		next = c.at(c.Boot() + until)
+	}
+}
+
+// followEvery is the time between two looks at the settings, recallEvery that between two recalls of what is paused and has not begun.
+const (
+	followEvery = 500 * time.Millisecond
+	recallEvery = 500 * time.Millisecond
+)
+
+// use takes over settings.
+func (l *leadership) use(d store.Dispatcher) {
+	l.told = max(l.told, d.Version)
+	if l.dispatcher.Use(d) {
+		l.room.Signal()
+		l.recallNow.Signal()
+	}
+}
+
+func (l *leadership) follow(ctx context.Context) error {
+	d, err := l.store(roleLeader).Dispatcher(ctx)
+	if err != nil {
+		return err
+	}
+	l.use(d)
+	return nil
+}
+
+// keepFollowing is the loop that takes over what other controllers have changed.
+func (l *leadership) keepFollowing() {
+	for l.rest(followEvery) {
+		if err := l.follow(l.acting); err != nil {
+			l.world.note(l.process.name, " settings: %v", err)
+		}
+	}
+}
+
+// recall is the loop that calls back what is paused and has not begun.
+func (l *leadership) recall() {
+	w, c := l.world, l.process.clock
+	for !l.over() {
+		w.park(c.at(c.Boot()+recallEvery), func() bool { return l.over() || taken(l.recallNow) })
+		if claims := l.dispatcher.Recallable(); len(claims) > 0 && !l.over() {
+			if err := l.monitor.Recall(l.acting, claims); err != nil {
+				w.note(l.process.name, " recall: %v", err)
+			}
+		}
 	}
 }
 

@@ -7,8 +7,9 @@
 //	go run ./test/sim -without term -seeds 1000  # with a guard taken out: the checker should find it
 //
 // What each file holds: world.go the scheduler, link.go the network; store.go, bus.go, registry.go and lockfile.go the services; controller.go,
-// leadership.go, loops.go and transport.go the controllers; node.go and handler.go the nodes; people.go who submits and asks for things; fate.go
-// and faults.go what goes wrong; check.go the checker, and runs.go, wishes.go, drains.go, times.go, crashes.go and removals.go more of its rules.
+// leadership.go, loops.go and transport.go the controllers; node.go and handler.go the nodes; people.go and steer.go who submits and asks for
+// things, asks.go what tasks ask for and nodes offer; fate.go and faults.go what goes wrong; check.go the checker, and runs.go, limits.go,
+// wishes.go, drains.go, times.go, crashes.go and removals.go more of its rules.
 package main
 
 import (
@@ -43,6 +44,7 @@ func parse(args []string) (command, error) {
 	f.IntVar(&c.nodes, "nodes", 0, "nodes; 0 = as the seed says")
 	f.IntVar(&c.tasks, "tasks", 0, "tasks; 0 = as the seed says")
 	f.BoolVar(&c.calm, "calm", false, "no faults")
+	f.BoolVar(&c.keys, "keys", false, "most tasks have a concurrency key")
 	f.BoolVar(&c.show, "show", false, "print the timeline of every seed, not only of those that fail")
 	f.BoolVar(&c.detail, "detail", false, "in timelines, print calls that failed, too")
 	f.StringVar(&only, "only", "", "`kinds` of fault, separated by commas; empty = as the seed says: "+strings.Join(faultNames(), ", "))

@@ -19,14 +19,16 @@ import (
 // worker is one node process: the rounds of package node, called by threads. Its loops do what those of the package do.
 type worker struct {
 	*cluster
-	process  *process
-	id       string
-	session  *session
-	sessions int
-	running  int // handlers
-	stopping bool
-	number   int
-	file     *openFile // nil = without SKALD_STATE_DIR
+	process   *process
+	id        string
+	session   *session
+	sessions  int
+	running   int // handlers
+	slots     int // of them
+	sideSlots int // of those of the second class
+	stopping  bool
+	number    int
+	file      *openFile // nil = without SKALD_STATE_DIR
 }
 
 // session is one incarnation of a worker.
@@ -80,7 +82,9 @@ func (n *worker) newSession() *session {
 		s.rounds = before.rounds.Next(s.incarnation)
 		return s
 	}
+	offers := n.cfg.shapeOf(n.id)
 	cfg := node.Config{Node: config.Node{
+		Labels: offers.labels, CapacityByClass: offers.slots,
 		Log: config.Log{Level: config.LogInfo}, ID: n.id, Mode: config.NodeModeNode, Capacity: n.cfg.capacity, Prefetch: n.cfg.prefetch,
 		Kafka:          config.Kafka{Host: "127.0.0.1", Port: 9092, TopicPartitions: n.cfg.partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
 		Redis:          config.Redis{Host: "127.0.0.1", Port: 6379},
@@ -92,21 +96,21 @@ func (n *worker) newSession() *session {
 	if err != nil {
 		panic(err) // the configuration above is valid
 	}
-	node.Handle(member, class, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-		return n.session.handle(ctx, in)
-	})
+	for _, class := range offers.classes {
+		node.Handle(member, class, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+			return n.session.handle(ctx, in)
+		})
+	}
 	s.rounds, err = node.NewRounds(member, s.incarnation, func(work func()) { n.process.spawn("handler", work) })
 	if err != nil {
 		panic(err)
 	}
+	s.rounds.Measure(n.world.rng.Float64)
 	if n.file != nil {
 		s.rounds.Prove(n.file)
 	}
 	return s
 }
-
-// class is the one class of all tasks.
-const class = "work"
 
 // nodeBus has the type that package node wants.
 type nodeBus struct{ *seamBus }

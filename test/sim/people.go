@@ -25,6 +25,9 @@ func (cl *cluster) startPeople() *people {
 	p.spawn("submit", p.submit)
 	p.spawn("ask", p.ask)
 	p.spawn("drain", p.drain)
+	if cl.cfg.asks {
+		p.spawn("steer", p.steer)
+	}
 	p.spawn("settle", p.settle)
 	return p
 }
@@ -92,7 +95,11 @@ func (p *people) task(i int) task.Task {
 	}
 	now := epoch + w.now.Milliseconds()
 	t := task.Task{ID: fmt.Sprintf("t%04d", i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
-		Priority: w.rng.IntN(3), CreateDateTime: now, UpdateDateTime: now, Attachments: job{Ms: ms}.encode()}
+		Priority: w.rng.IntN(3), CreateDateTime: now, UpdateDateTime: now}
+	if p.cfg.asks {
+		ms = p.asking(&t, ms)
+	}
+	t.Attachments = job{Ms: ms}.encode()
 	if i >= p.cfg.tasks-p.cfg.deadly {
 		kills := 1 + w.rng.IntN(2)
 		if p.cfg.stateDir {
@@ -245,7 +252,7 @@ func (p *people) setDraining(id string, draining bool) bool {
 func (p *people) settle() {
 	w := p.world
 	w.park(p.cfg.faults, nil)
-	for p.threads > 1 || p.net.late > 0 || len(p.check.unmet()) > 0 && !p.check.calm() {
+	for p.threads > 1 || p.net.late > 0 || p.check.anySteered() && !p.check.steady() || len(p.check.unmet()) > 0 && !p.check.calm() {
 		w.park(w.now+time.Second, nil)
 	}
 	for _, what := range p.check.unmet() {
@@ -255,6 +262,9 @@ func (p *people) settle() {
 		for !p.setDraining(id, false) {
 			w.park(w.now+time.Second, nil)
 		}
+	}
+	if p.cfg.asks {
+		p.liftAll()
 	}
 	for p.check.anyPaused() {
 		for _, t := range p.check.order {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 )
 
@@ -21,6 +22,7 @@ type outcome struct {
 type options struct {
 	nodes, tasks int      // 0 = as the seed says
 	calm         bool     // without faults
+	keys         bool     // most tasks have a concurrency key
 	only         []string // the kinds of fault; empty = as the seed says
 	keep         bool     // keep the timeline
 	guards       guards
@@ -99,6 +101,11 @@ func draw(w *world, o options) settings {
 	if w.chance(500) {
 		s.timed = w.rng.IntN(300)
 	}
+	s.order = []order.Mode{order.Strict, order.Weighted}[w.rng.IntN(2)]
+	s.asks, s.keyed, s.steers, s.sideSlots = w.chance(600), 400, w.rng.IntN(12), 1+w.rng.IntN(s.capacity)
+	if o.keys {
+		s.asks, s.keyed, s.steers = true, 900, 0
+	}
 	if o.nodes > 0 {
 		s.nodes = o.nodes
 	}
@@ -109,5 +116,6 @@ func draw(w *world, o options) settings {
 		s.capacity = max(1, min(16, 900/s.nodes))
 		s.longest = 5_000
 	}
+	s.asks = s.asks && s.nodes >= fewestNodes
 	return s
 }

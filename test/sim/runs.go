@@ -63,9 +63,8 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	}
 	t.runs = append(t.runs, r)
 	c.limited(t, r)
-	if s.node.running++; s.node.running > c.cfg.capacity {
-		c.violate("%s runs %d tasks, its capacity is %d", s.process.name, s.node.running, c.cfg.capacity)
-	}
+	s.node.running++
+	c.rooms(r, 1)
 	c.beside(r)
 	return r
 }
@@ -85,6 +84,7 @@ func (s *session) stoodStill() bool {
 func (c *checker) end(r *taskRun, outcome string) {
 	r.over = true
 	r.session.node.running--
+	c.rooms(r, -1)
 	if outcome == "" {
 		c.claim(r.claim).finished = true
 		outcome = "well"

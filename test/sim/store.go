@@ -61,6 +61,7 @@ type seamStore struct {
 	*truth
 	process *process
 	role    role
+	version *int64 // of the settings that a dispatcher was told of when its round began
 }
 
 var _ store.Store = (*seamStore)(nil)
@@ -94,6 +95,10 @@ func (s *seamStore) ask(ctx context.Context, what string, do func(lost bool) err
 func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	n := 0
 	changes = slices.Clone(changes)
+	version := int64(0)
+	if s.version != nil {
+		version = *s.version
+	}
 	err := s.write(ctx, "apply", func(lost bool) error {
 		n = 0
 		if err := store.CheckChanges(changes); err != nil {
@@ -104,7 +109,7 @@ func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, erro
 			part = s.world.rng.IntN(part + 1)
 		}
 		for _, c := range changes[:part] {
-			if s.apply(c) {
+			if s.apply(c, version) {
 				n++
 			}
 		}
@@ -116,7 +121,7 @@ func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, erro
 	return n, err
 }
 
-func (s *seamStore) apply(c task.Change) bool {
+func (s *seamStore) apply(c task.Change, version int64) bool {
 	before, ok := s.get(c.ID)
 	if !ok {
 		return false
@@ -127,15 +132,32 @@ func (s *seamStore) apply(c task.Change) bool {
 	if s.guards.noWish && s.role != rolePeople {
 		c.Wish = nil
 	}
+	if s.guards.noPermit && c.Assign != nil {
+		c.Assign = s.forged(c.ID, c.Assign)
+	}
 	n, err := s.mem.Apply(background, []task.Change{c})
 	if err != nil {
 		panic(err) // the memory store takes whatever passes CheckChanges
 	}
 	if n == 1 {
 		after, _ := s.get(c.ID)
-		s.check.changed(s.process, s.role, &before, &after, &c)
+		s.check.changed(s.process, s.role, version, &before, &after, &c)
 	}
 	return n == 1
+}
+
+// secondHolder stands in a permit that another task holds, too: without the guard, the store takes it for another one.
+const secondHolder = "~"
+
+// forged is a claim whose permits nobody holds.
+func (t *truth) forged(id string, a *task.Assignment) *task.Assignment {
+	out := *a
+	for kind, permit := range map[string]*string{"key": &out.KeyPermit, "pool": &out.PoolPermit} {
+		if holder, taken := t.check.holders[kind+*permit]; taken && holder != id {
+			*permit += secondHolder + id
+		}
+	}
+	return &out
 }
 
 func (t *truth) get(id string) (task.Task, bool) {
@@ -301,7 +323,16 @@ func (s *seamStore) Dispatcher(ctx context.Context) (d store.Dispatcher, err err
 
 // SwapDispatcher implements [store.Settings].
 func (s *seamStore) SwapDispatcher(ctx context.Context, d store.Dispatcher) (ok bool, err error) {
-	err = s.write(ctx, "save settings", func(bool) error { ok, err = s.mem.SwapDispatcher(background, d); return err })
+	err = s.write(ctx, "save settings", func(bool) error {
+		if ok, err = s.mem.SwapDispatcher(background, d); ok {
+			now, err := s.mem.Dispatcher(background)
+			if err != nil {
+				panic(err) // the memory store always answers
+			}
+			s.check.steered(now)
+		}
+		return err
+	})
 	return ok && err == nil, err
 }
 

@@ -23,6 +23,7 @@ func trueTime(ms int64) time.Duration {
 // submits notes what people say of a task when they make it.
 func (c *checker) submits(t *task.Task) {
 	r := c.task(t.ID)
+	r.doc = *t
 	r.made = times{trueTime(t.NotBefore), trueTime(t.DeadlineDateTime), time.Duration(t.TimeoutMs) * time.Millisecond}
 	r.times = r.made
 }

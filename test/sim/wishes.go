@@ -80,6 +80,7 @@ func (c *checker) unmet() (list []string) {
 	for _, id := range slices.Sorted(maps.Keys(c.drained)) {
 		c.undrained(id, say)
 	}
+	c.unsteered(say)
 	for _, t := range c.order {
 		doc, ok := c.truth.get(t.id)
 		if !ok || doc.LifecycleStatus.Terminal() {

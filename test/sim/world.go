@@ -247,6 +247,7 @@ func (w *world) turn(t *thread) {
 	if _, goes := t.next(); !goes {
 		w.end(t)
 	}
+	synctest.Wait() // a timer of Go's that is due at once ends its context in a goroutine of its own
 	w.current = nil
 	for _, o := range p.threads {
 		w.signal(o)
