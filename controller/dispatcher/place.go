@@ -96,6 +96,16 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 		r.wait(wait)
 		return false
 	}
+	// Those that the claim will name, or none would be named where a comparison with the store has just found the last one taken.
+	keyPermit, poolPermit, keyFull, poolFull := d.fleet.FreePermits(l.key, l.keyLimit, l.pool, d.settings.pools[l.pool])
+	switch {
+	case keyFull:
+		l.why = KeyBusy
+		return false
+	case poolFull:
+		l.why = PoolFull
+		return false
+	}
 	q := d.askFor(l, t)
 	dec := d.place(r, &q)
 	if dec.Reason != "" {
@@ -106,7 +116,7 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 		}
 		return false
 	}
-	d.reserve(r, l, t, &q, dec)
+	d.reserve(r, pick{task: t, line: l, dec: dec}, &q, keyPermit, poolPermit)
 	d.order.Served(it)
 	return true
 }
@@ -135,13 +145,13 @@ func (d *Dispatcher) leaveOut(r *round, node string) bool {
 }
 
 // reserve counts a task as claimed, before the claim is written.
-func (d *Dispatcher) reserve(r *round, l *line, t *task.Task, q *placement.Request, dec placement.Decision) {
-	to, ok := d.fleet.Taking(dec.Node)
+func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, keyPermit, poolPermit string) {
+	to, ok := d.fleet.Taking(p.dec.Node)
 	if !ok { // it cannot be: only Changes ends what Taking says, and it is the dispatcher that calls it
-		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", dec.Node))
+		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", p.dec.Node))
 	}
-	keyPermit, poolPermit, _, _ := d.fleet.FreePermits(l.key, l.keyLimit, l.pool, d.settings.pools[l.pool])
-	p := pick{task: t, to: to, line: l, dec: dec, change: task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)}
+	t := p.task
+	p.to, p.change = to, task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)
 	a := p.change.Assign
 	a.KeyPermit, a.PoolPermit = keyPermit, poolPermit
 	p.claim = fleet.Claim{Key: to.Key, TaskID: t.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: t.ClassName, Alone: q.Alone,
@@ -150,9 +160,9 @@ func (d *Dispatcher) reserve(r *round, l *line, t *task.Task, q *placement.Reque
 	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
 	r.picks = append(r.picks, p)
 	d.buckets.all.take(r.moment)
-	d.buckets.classes.of(l.class, r.moment).take(r.moment)
-	d.buckets.nodes.of(dec.Node, r.moment).take(r.moment)
-	d.leaveOut(r, dec.Node)
+	d.buckets.classes.of(t.ClassName, r.moment).take(r.moment)
+	d.buckets.nodes.of(p.dec.Node, r.moment).take(r.moment)
+	d.leaveOut(r, p.dec.Node)
 }
 
 // never gives the end, or the hold, of a task that is not to run, or cannot.
