@@ -40,8 +40,8 @@ func (d *Dispatcher) Run(ctx context.Context, wakes Wakes, interval time.Duratio
 	timer := d.clock.NewTimer(0) // the first round looks at everything
 	defer timer.Stop()
 	defer d.metrics.throttled(0, 0) // another leader's by then
-	pause := time.Duration(0) // it grows until something is placed: a round without work shows nothing
-	due := d.clock.Boot()     // when to look for queues although nobody has said that there are new ones
+	pause := time.Duration(0)       // it grows until something is placed: a round without work shows nothing
+	due := d.clock.Boot()           // when to look for queues although nobody has said that there are new ones
 	for {
 		list := false
 		select {
