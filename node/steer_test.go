@@ -160,6 +160,49 @@ func TestAPauseOfWhatHasNotStartedGivesItBack(t *testing.T) {
 	})
 }
 
+// A recall takes back what has not begun, and nothing else: what runs goes on, and says so.
+func TestARecallTakesBackWhatHasNotBegun(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 2 })
+		b := newBlocker()
+		node.Handle(n, "c", b.run)
+		stop := w.start(n)
+		list := w.assign("n", "c", 3)
+		<-b.began
+		w.ok(w.Command(w.ctx, "n", events.CommandRecall, list[1])) // queued
+		if r := w.final(list[1]); r.Kind != task.ReportReleased || r.StartedAt != 0 {
+			w.t.Errorf("%+v", r)
+		}
+		synctest.Wait()
+		before := len(w.kinds(list[0]))
+		w.ok(w.Command(w.ctx, "n", events.CommandRecall, list[0])) // running
+		w.wantLast(list[0], task.ReportStarted)
+		if after := len(w.kinds(list[0])); after != before+1 {
+			w.t.Errorf("it answered %d times", after-before)
+		}
+		early, err := w.Task("c", nil) // not here yet
+		w.ok(err)
+		w.ok(w.Command(w.ctx, "n", events.CommandRecall, early))
+		synctest.Wait()
+		w.ok(w.Assign(w.ctx, "n", early))
+		if r := w.final(early); r.Kind != task.ReportReleased || r.StartedAt != 0 {
+			w.t.Errorf("%+v", r)
+		}
+		w.ok(w.Assign(w.ctx, "n", early, list[1])) // late copies begin nothing
+		close(b.free)
+		for _, t := range []events.AssignedTask{list[0], list[2]} {
+			if r := w.final(t); r.Kind != task.ReportFinished {
+				w.t.Errorf("%+v", r)
+			}
+		}
+		w.ok(w.Command(w.ctx, "n", events.CommandRecall, list[0])) // ended
+		w.wantLast(list[0], task.ReportFinished)
+		w.wantLast(early, task.ReportReleased)
+		w.wantLast(list[1], task.ReportReleased)
+		w.ok(stop())
+	})
+}
+
 func TestUpdatesEndAtTheNewest(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 })

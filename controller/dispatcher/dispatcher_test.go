@@ -65,6 +65,7 @@ func (l *lease) Remaining() time.Duration { return l.left }
 type faulty struct {
 	*memory.Store
 	before, after error
+	rival         func([]task.Change) // does something before what is applied
 	pages         int
 	applies       int
 }
@@ -76,6 +77,9 @@ func (f *faulty) Waiting(ctx context.Context, queue string, after store.Place, l
 
 func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	f.applies++
+	if f.rival != nil {
+		f.rival(changes)
+	}
 	if f.before != nil {
 		return 0, f.before
 	}
