@@ -67,12 +67,15 @@ type faulty struct {
 	before, after error
 	rival         func([]task.Change) // does something before what is applied
 	pages         int
+	read          int // tasks
 	applies       int
 }
 
 func (f *faulty) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
 	f.pages++
-	return f.Store.Waiting(ctx, queue, after, limit)
+	page, err := f.Store.Waiting(ctx, queue, after, limit)
+	f.read += len(page.Tasks)
+	return page, err
 }
 
 func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) {

@@ -396,3 +396,30 @@ func TestOlderSettingsAreNotTakenOver(t *testing.T) {
 		t.Error("a newer version is not taken over")
 	}
 }
+
+// A round reads no more than there are tokens for, whatever room there is.
+func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]store.Dispatcher{
+		"all":   {Rate: &store.Rate{PerSecond: 10, Burst: 1}},
+		"class": {ClassRates: map[string]store.Rate{"a": {PerSecond: 10, Burst: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, node("n1", 1000, "a"))
+			b.d.Use(set)
+			b.submit(t, "a", 500)
+			b.round(t) // it learns what the queue asks for
+			b.store.read = 0
+			for range 10 {
+				b.clock.Advance(100 * time.Millisecond)
+				if out := b.round(t); out.Placed != 1 {
+					t.Fatalf("%+v", out)
+				}
+			}
+			if b.store.read > 50 {
+				t.Errorf("%d tasks were read to place 10", b.store.read)
+			}
+		})
+	}
+}

@@ -122,7 +122,7 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 // read reads on in a line and puts it into the round.
 func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
 	d.mu.Lock()
-	limit := d.readSize(l)
+	limit := d.readSize(l, r.moment)
 	d.mu.Unlock()
 	if err := d.fetch(ctx, l, limit); err != nil {
 		return err
@@ -245,12 +245,16 @@ func (d *Dispatcher) step(r *round) (todo, *line) {
 	}
 }
 
-// readSize is how many tasks to read of a line: what may have room, shared with the other lines, and twice as many each time that was not
-// enough.
-func (d *Dispatcher) readSize(l *line) int {
+// readSize is how many tasks to read of a line: what may have room and tokens, shared with the other lines, and twice as many each time that
+// was not enough.
+func (d *Dispatcher) readSize(l *line, now time.Time) int {
 	slots, queue := d.cluster.Room()
 	fit := (slots + queue) / max(l.request.Slots, 1)
-	return min(max(fit/max(len(d.lines.byName), 1), 2*l.read, minRead), store.MaxBatch)
+	fit = min(fit/max(len(d.lines.byName), 1), d.buckets.all.tokens(now))
+	if l.known {
+		fit = min(fit, d.buckets.classes.of(l.class, now).tokens(now))
+	}
+	return min(max(fit, 2*l.read, minRead), store.MaxBatch)
 }
 
 // advance goes on to the next task of a line. One that is yet to be read stands where the last one stood, until its turn comes.

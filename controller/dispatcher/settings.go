@@ -97,6 +97,14 @@ func (b *bucket) ready(now time.Time) bool {
 	return b == nil || b.rate.PerSecond > 0 && b.limiter.TokensAt(now) >= 1
 }
 
+// tokens is how many tokens there are, or more than any round takes.
+func (b *bucket) tokens(now time.Time) int {
+	if b == nil {
+		return maxTasks
+	}
+	return int(max(b.limiter.TokensAt(now), 0))
+}
+
 // take takes a token that is there.
 func (b *bucket) take(now time.Time) {
 	if b != nil {
