@@ -185,9 +185,11 @@ func (w *world) bothEmpty() {
 	w.Redis.Kill(w.T)
 	w.Kafka.Kill(w.T)
 	w.Kafka.Empty(w.T)
-	w.Redis.Start(w.T)
+	w.hold(rules.LostAfter + time.Second)
 	w.Kafka.Start(w.T)
-	w.wentOn("empty", w.brokerServes(), usual)
+	w.brokerServes()
+	w.Redis.Start(w.T) // last: it alone would have kept the nodes
+	w.wentOn("empty", time.Now(), usual)
 	w.interrupted("empty-held")
 }
 
