@@ -99,9 +99,9 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	}
 	for {
 		d.mu.Lock()
-		todo, l := d.step(r)
+		then, l := d.step(r)
 		d.mu.Unlock()
-		switch todo {
+		switch then {
 		case done:
 			return d.flush(ctx, r)
 		case flush:
@@ -205,17 +205,17 @@ func (d *Dispatcher) admit(r *round, l *line) {
 	}
 }
 
-// todo is what a round has to do next.
-type todo uint8
+// next is what a round has to do now.
+type next uint8
 
 const (
-	done todo = iota
+	done next = iota
 	fetch
 	flush
 )
 
 // step goes on with the line that comes next until something has to be read or written.
-func (d *Dispatcher) step(r *round) (todo, *line) {
+func (d *Dispatcher) step(r *round) (next, *line) {
 	for {
 		if len(r.picks) == store.MaxBatch || len(r.ends) >= store.MaxBatch {
 			return flush, nil

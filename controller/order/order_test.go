@@ -255,11 +255,9 @@ func TestOrderProperties(t *testing.T) {
 		// Two namespaces that always have something.
 		for range 50 {
 			o.Begin(0)
-			var lines []*order.Item
 			for _, ns := range []string{"x", "y"} {
 				l := &order.Item{Priority: 3, Namespace: ns, Slots: rapid.IntRange(1, 4).Draw(t, "slots")}
 				widest = max(widest, l.Slots)
-				lines = append(lines, l)
 				o.Push(l)
 			}
 			it := o.Next()
