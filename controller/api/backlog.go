@@ -53,7 +53,8 @@ func (b *backlog) room(ctx context.Context, n int) error {
 		b.counted, b.at = counts[task.Created], now
 	}
 	if b.counted+int64(n) > int64(b.limit) {
-		return &full{ErrorModel: *problem(http.StatusTooManyRequests, fmt.Sprintf("%d tasks wait, and at most %d may (MAX_BACKLOG): try again later", b.counted, b.limit))}
+		return &full{ErrorModel: *problem(http.StatusTooManyRequests,
+			fmt.Sprintf("%d tasks wait, and at most %d may (MAX_BACKLOG): try again later", b.counted, b.limit))}
 	}
 	b.counted += int64(n)
 	return nil

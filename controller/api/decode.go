@@ -17,7 +17,6 @@ import (
 
 // Limits on the text fields of a submit, in bytes.
 const (
-	maxKey         = 256 // idempotencyKey
 	maxText        = 1024
 	maxDescription = 16 << 10
 )
@@ -86,8 +85,8 @@ var fields = func() map[string]field {
 // taskFields are those that say what a task is. Those of the Python Skalds' clients are among them.
 var taskFields = map[string]field{
 	"className":      (*taskDecoder).className,
-	"id":             func(d *taskDecoder, name string, value []byte) { d.key(&d.task.ID, name, value, task.MaxIDBytes) },
-	"idempotencyKey": func(d *taskDecoder, name string, value []byte) { d.key(&d.task.IdempotencyKey, name, value, maxKey) },
+	"id":             func(d *taskDecoder, name string, value []byte) { d.key(&d.task.ID, name, value) },
+	"idempotencyKey": func(d *taskDecoder, name string, value []byte) { d.key(&d.task.IdempotencyKey, name, value) },
 	"attachments":    (*taskDecoder).attachments,
 	"priority":       (*taskDecoder).priority,
 	"name":           func(d *taskDecoder, name string, value []byte) { d.text(&d.task.Name, name, value, maxText) },
@@ -177,10 +176,10 @@ func (d *taskDecoder) className(name string, value []byte) {
 }
 
 // key reads an id or an idempotency key. An empty one is as an absent one.
-func (d *taskDecoder) key(to *string, name string, value []byte, limit int) {
+func (d *taskDecoder) key(to *string, name string, value []byte) {
 	s, ok := d.str(name, value)
 	switch {
-	case !ok || len(s) == 0 || !d.short(name, value, s, limit):
+	case !ok || len(s) == 0 || !d.short(name, value, s, task.MaxKeyBytes):
 	case name == "id" && bytes.IndexByte(s, '/') >= 0:
 		d.wrongf(name, value, "holds a slash, which an address of the API could not name")
 	case name == "id" && (string(s) == "." || string(s) == ".."):

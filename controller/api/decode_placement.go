@@ -15,18 +15,18 @@ var placementFields = map[string]field{
 	"selector": (*taskDecoder).selector,
 	"strategy": (*taskDecoder).strategy,
 	"namespace": func(d *taskDecoder, name string, value []byte) {
-		d.key(&d.task.Namespace, name, value, task.MaxKeyBytes)
+		d.key(&d.task.Namespace, name, value)
 	},
 	"stickyKey": func(d *taskDecoder, name string, value []byte) {
-		d.key(&d.task.StickyKey, name, value, task.MaxKeyBytes)
+		d.key(&d.task.StickyKey, name, value)
 	},
 	"antiAffinityKey": func(d *taskDecoder, name string, value []byte) {
-		d.key(&d.task.AntiAffinityKey, name, value, task.MaxKeyBytes)
+		d.key(&d.task.AntiAffinityKey, name, value)
 	},
 	"concurrencyKey": func(d *taskDecoder, name string, value []byte) {
-		d.key(&d.task.ConcurrencyKey, name, value, task.MaxKeyBytes)
+		d.key(&d.task.ConcurrencyKey, name, value)
 	},
-	"pool":             func(d *taskDecoder, name string, value []byte) { d.key(&d.task.Pool, name, value, task.MaxKeyBytes) },
+	"pool":             func(d *taskDecoder, name string, value []byte) { d.key(&d.task.Pool, name, value) },
 	"slots":            func(d *taskDecoder, name string, value []byte) { d.amount(&d.task.Slots, name, value) },
 	"concurrencyLimit": func(d *taskDecoder, name string, value []byte) { d.amount(&d.task.ConcurrencyLimit, name, value) },
 }

@@ -88,12 +88,14 @@ func (s *server) registerSettings(api huma.API) {
 			"When the call returns, nothing of it begins any more, as long as the nodes answer."},
 		{"resume", false, "Dispatch again what a pause kept waiting, in the same order."},
 	} {
-		huma.Register(api, op(p.id+"-dispatcher", http.MethodPost, "/api/system/dispatcher/"+p.id, p.id+" the dispatcher, a class or a namespace", p.what+holds, unwell...),
+		huma.Register(api, op(p.id+"-dispatcher", http.MethodPost, "/api/system/dispatcher/"+p.id,
+			p.id+" the dispatcher, a class or a namespace", p.what+holds, unwell...),
 			bounded(func(ctx context.Context, in *pauseInput) (*settingsOutput, error) {
 				return s.change(ctx, pause(in.Body.ClassName, in.Body.Namespace, p.paused))
 			}))
 	}
-	huma.Register(api, op("get-limits", http.MethodGet, "/api/system/limits", "Say which limits and pauses were set at run time", "", http.StatusServiceUnavailable),
+	huma.Register(api, op("get-limits", http.MethodGet, "/api/system/limits", "Say which limits and pauses were set at run time", "",
+		http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, _ *struct{}) (*settingsOutput, error) {
 			d, err := s.Dispatcher.Settings(ctx)
 			if err != nil {
@@ -124,17 +126,19 @@ func (s *server) registerSettings(api huma.API) {
 			}))
 		huma.Register(api, op("remove-"+k.one+"-rate", http.MethodDelete, path, "Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
 			bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
-				return s.change(ctx, func(d *store.Dispatcher) error { return take(k.of(d), in.Name, "rate of the "+k.one) })
+				return s.change(ctx, func(d *store.Dispatcher) error { return take(*k.of(d), in.Name, "rate of the "+k.one) })
 			}))
 	}
-	huma.Register(api, op("set-namespace-limit", http.MethodPut, "/api/system/limits/namespaces/{name}", "Limit how many tasks of a namespace are on nodes at once", holds, unwell...),
+	huma.Register(api, op("set-namespace-limit", http.MethodPut, "/api/system/limits/namespaces/{name}",
+		"Limit how many tasks of a namespace are on nodes at once", holds, unwell...),
 		bounded(func(ctx context.Context, in *limitInput) (*settingsOutput, error) {
 			return s.change(ctx, func(d *store.Dispatcher) error { return put(&d.NamespaceLimits, namespaceOf(in.Name), in.Body.Limit) })
 		}))
-	huma.Register(api, op("remove-namespace-limit", http.MethodDelete, "/api/system/limits/namespaces/{name}", "Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
+	huma.Register(api, op("remove-namespace-limit", http.MethodDelete, "/api/system/limits/namespaces/{name}",
+		"Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
 			return s.change(ctx, func(d *store.Dispatcher) error {
-				return take(&d.NamespaceLimits, namespaceOf(in.Name), "limit of the namespace")
+				return take(d.NamespaceLimits, namespaceOf(in.Name), "limit of the namespace")
 			})
 		}))
 	s.registerPools(api, op, unwell)
@@ -176,9 +180,10 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 			}
 			return &poolOutput{Body: client.Pool{Name: in.Name, Limit: in.Body.Limit, InUse: s.Dispatcher.InUse([]string{in.Name})[in.Name]}}, nil
 		}))
-	huma.Register(api, op("remove-pool", http.MethodDelete, "/api/pools/{name}", "Remove a pool", "Tasks of it wait until it is made again.", http.StatusNotFound, http.StatusServiceUnavailable),
+	huma.Register(api, op("remove-pool", http.MethodDelete, "/api/pools/{name}", "Remove a pool", "Tasks of it wait until it is made again.",
+		http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
-			return s.change(ctx, func(d *store.Dispatcher) error { return take(&d.Pools, in.Name, "pool") })
+			return s.change(ctx, func(d *store.Dispatcher) error { return take(d.Pools, in.Name, "pool") })
 		}))
 }
 
@@ -232,7 +237,7 @@ func with(list []string, name string, in bool) []string {
 }
 
 // put sets one entry of a limit.
-func put[T any](of *map[string]T, name string, value T) error {
+func put[T any](of *map[string]T, name string, value T) error { //nolint:gocritic // there may be no map yet
 	if len(name) > task.MaxKeyBytes || !utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl) {
 		return invalid("path.name", shorten(name), "must have at most %d bytes and no control characters", task.MaxKeyBytes)
 	}
@@ -244,11 +249,11 @@ func put[T any](of *map[string]T, name string, value T) error {
 }
 
 // take removes one.
-func take[T any](of *map[string]T, name, what string) error {
-	if _, ok := (*of)[name]; !ok {
+func take[T any](of map[string]T, name, what string) error {
+	if _, ok := of[name]; !ok {
 		return problem(http.StatusNotFound, "there is no "+what+" "+strconv.Quote(shorten(name)))
 	}
-	delete(*of, name)
+	delete(of, name)
 	return nil
 }
 

@@ -58,7 +58,8 @@ func (s *server) registerSubmit(api huma.API) {
 		Description: "Stores a task and answers 201 with it. The id of a task that exists gets 409 with that task; " +
 			"the idempotencyKey of one that exists gets 200 with that one.",
 		DefaultStatus: http.StatusCreated, MaxBodyBytes: s.maxBody() + 1, BodyReadTimeout: bodyTimeout,
-		Errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		Errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+			http.StatusTooManyRequests, http.StatusServiceUnavailable},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "A task with this idempotency key exists; nothing was stored.", Content: jsonContent[task.Task](api)},
 			"409": {Description: "A task with this id exists.", Content: problemContent[conflict](api)},
@@ -73,7 +74,8 @@ func (s *server) registerSubmit(api huma.API) {
 		Description: "Each task is stored or refused for itself; the answer has the status of each, in the same order. " +
 			"A body may have up to 64 MiB.",
 		MaxBodyBytes: maxBatchBody + 1, BodyReadTimeout: bodyTimeout,
-		Errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		Errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+			http.StatusTooManyRequests, http.StatusServiceUnavailable},
 	}
 	huma.Register(api, many, bounded(s.submitBatch))
 	describeBody[batch](api, many.Path)

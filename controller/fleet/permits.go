@@ -43,6 +43,9 @@ type taken struct {
 	used    []uint64 // a bit for each number in either
 }
 
+// maxPermits bounds the numbers of permits, as the limit of a pool is bounded.
+const maxPermits = 10_000_000
+
 // number reads a permit's name and number; ok is false for a text that is no permit.
 func number(permit string) (name string, n int, ok bool) {
 	at := strings.LastIndexByte(permit, '#')
@@ -50,7 +53,7 @@ func number(permit string) (name string, n int, ok bool) {
 		return "", 0, false
 	}
 	n, err := strconv.Atoi(permit[at+1:])
-	return permit[:at], n, err == nil && n >= 0 && n <= task.MaxSlots
+	return permit[:at], n, err == nil && n >= 0 && n < maxPermits
 }
 
 func (p permits) of(name string) *taken {

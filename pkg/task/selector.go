@@ -168,6 +168,7 @@ func (r *requirement) holds(labels map[string]string) bool {
 		return there
 	case absent:
 		return !there
+	case greater, less:
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
@@ -195,6 +196,7 @@ func (r requirement) String() string {
 		return "!" + r.key
 	case greater:
 		return r.key + ">" + strconv.FormatInt(r.number, 10)
+	case less:
 	}
 	return r.key + "<" + strconv.FormatInt(r.number, 10)
 }
