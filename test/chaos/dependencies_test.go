@@ -216,10 +216,14 @@ func (w *world) topicsDeleted() {
 func (w *world) deleteTopic(topic string, again bool) {
 	w.T.Helper()
 	admin := &kafkago.Client{Addr: kafkago.TCP(w.Kafka.Addr()), Timeout: recoverLimit}
-	meta, err := admin.Metadata(w.T.Context(), &kafkago.MetadataRequest{Topics: []string{topic}})
-	if err != nil || len(meta.Topics) != 1 || meta.Topics[0].Error != nil {
-		w.T.Fatalf("topic %s: %+v, %v", topic, meta, err)
-	}
+	partitions := 0
+	w.Eventually(recoverLimit, "topic "+topic+" is there", func(ctx context.Context) (bool, string) { // the client's picture may be a second old
+		meta, err := admin.Metadata(ctx, &kafkago.MetadataRequest{Topics: []string{topic}})
+		if err == nil && len(meta.Topics) == 1 && meta.Topics[0].Error == nil {
+			partitions = len(meta.Topics[0].Partitions)
+		}
+		return partitions > 0, fmt.Sprintf("%+v, %v", meta, err)
+	})
 	gone, err := admin.DeleteTopics(w.T.Context(), &kafkago.DeleteTopicsRequest{Topics: []string{topic}})
 	if err != nil || gone.Errors[topic] != nil {
 		w.T.Fatalf("delete topic %s: %+v, %v", topic, gone, err)
@@ -227,7 +231,7 @@ func (w *world) deleteTopic(topic string, again bool) {
 	if !again {
 		return
 	}
-	config := kafkago.TopicConfig{Topic: topic, NumPartitions: len(meta.Topics[0].Partitions), ReplicationFactor: 1}
+	config := kafkago.TopicConfig{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}
 	if _, err := admin.CreateTopics(w.T.Context(), &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{config}}); err != nil {
 		w.T.Fatalf("create topic %s: %v", topic, err)
 	}
