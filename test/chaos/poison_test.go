@@ -84,8 +84,9 @@ func (w *world) killers(prefix string) {
 		if want := bad[t.ClassName]; t.LifecycleStatus != task.Failed || !strings.Contains(t.Error, want) {
 			w.T.Errorf("task %s is %s with %q, want it failed for %q", id, t.LifecycleStatus, t.Error, want)
 		}
-		if want := int64(limit); t.Attempt != want && t.ClassName == "panic" {
-			w.T.Errorf("task %s had %d attempts, want %d", id, t.Attempt, want)
+		// An attempt that another task cut off, by killing the node of both, does not count.
+		if t.ClassName == "panic" && t.Failures != limit {
+			w.T.Errorf("task %s failed %d times in %d attempts, want %d", id, t.Failures, t.Attempt, limit)
 		}
 	}
 	w.T.Logf("nodes died %d times", deaths)
