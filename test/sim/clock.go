@@ -27,7 +27,9 @@ const (
 const epoch = 1_796_000_000_000
 
 // Boot implements [clock.Clock].
-func (c *processClock) Boot() time.Duration { return c.offset + scale(c.world.now, c.speed, million) }
+func (c *processClock) Boot() time.Duration {
+	return c.offset + scale(time.Duration(c.world.told.Load()), c.speed, million)
+}
 
 // Now implements [clock.Clock].
 func (c *processClock) Now() time.Time { return time.UnixMilli(epoch).Add(c.Boot() - c.offset) }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 )
@@ -18,6 +19,7 @@ import (
 type world struct {
 	rng     *rand.Rand
 	now     time.Duration
+	told    atomic.Int64 // now, for clocks: a timer of Go's reads one in a goroutine of its own
 	current *thread
 	ready   []*thread
 	queue   queue
@@ -228,6 +230,7 @@ func (w *world) advance(to time.Duration) {
 	time.Sleep(to - w.now) // of the bubble: contexts end in it
 	synctest.Wait()
 	w.now = to
+	w.told.Store(int64(to))
 	for _, p := range w.all { // a timer of Go's may have ended a context
 		for _, t := range p.threads {
 			w.signal(t)
