@@ -43,8 +43,11 @@ func TestChaosPoison(t *testing.T) {
 	w.sub("bad events", func() { w.badEvents("event", times(500, 2000)) })
 	w.sub("nothing has grown", func() {
 		w.back(base)
-		if got := w.topics(); !maps.Equal(got, topics) {
-			w.T.Errorf("topics %v, before %v", got, topics)
+		got := w.topics() // one that another test has deleted may still go
+		for name, partitions := range got {
+			if partitions > topics[name] {
+				w.T.Errorf("topics %v, before %v", got, topics)
+			}
 		}
 		w.Eventually(recoverLimit, "memory of the nodes is back", func(context.Context) (bool, string) {
 			now := w.resident()
