@@ -38,7 +38,7 @@ func (d *Dispatcher) Explain(t *task.Task) Explanation {
 	e := Explanation{Queue: l.name}
 	now := d.moment()
 	var wait time.Duration
-	if e.Reason, wait = d.gate(&l, now); wait > 0 {
+	if _, e.Reason, wait = d.gate(&l, now); wait > 0 {
 		e.Until = d.clock.Now().Add(wait).UnixMilli()
 	}
 	if e.Reason == "" {

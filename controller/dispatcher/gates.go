@@ -30,44 +30,50 @@ const (
 	PoolUnknown Reason = "POOL_UNKNOWN"
 )
 
-// gate says what keeps a line waiting, whatever the nodes may take; empty = nothing. With a rate limit it says how long, too; 0 = not known.
-func (d *Dispatcher) gate(l *line, now time.Time) (Reason, time.Duration) {
+// permits are what a claim of a task names: of its concurrency key, and of its pool. One that it needs none of is empty.
+type permits struct{ key, pool string }
+
+// gate says what keeps a line waiting, whatever the nodes may take; empty = nothing, and then which permits its head may name. With a rate
+// limit it says how long, too; 0 = not known.
+func (d *Dispatcher) gate(l *line, now time.Time) (p permits, why Reason, wait time.Duration) {
 	s := &d.settings
 	switch {
 	case s.paused:
-		return DispatcherPaused, 0
+		return p, DispatcherPaused, 0
 	case s.namespaces[l.item.Namespace]:
-		return NamespacePaused, 0
+		return p, NamespacePaused, 0
 	case s.classes[l.class]:
-		return ClassPaused, 0
+		return p, ClassPaused, 0
 	}
 	if limit, ok := s.limits[l.item.Namespace]; ok {
 		if inUse, _, _ := d.fleet.InUse(l.item.Namespace, "", ""); inUse >= limit {
-			return NamespaceFull, 0
+			return p, NamespaceFull, 0
 		}
 	}
 	poolLimit, known := s.pools[l.pool]
 	if l.pool != "" && !known {
-		return PoolUnknown, 0
+		return p, PoolUnknown, 0
 	}
 	if l.key != "" || l.pool != "" {
-		switch _, _, keyFull, poolFull := d.fleet.FreePermits(l.key, l.keyLimit, l.pool, poolLimit); {
+		var keyFull, poolFull bool
+		p.key, p.pool, keyFull, poolFull = d.fleet.FreePermits(l.key, l.keyLimit, l.pool, poolLimit)
+		switch {
 		case keyFull:
-			return KeyBusy, 0
+			return p, KeyBusy, 0
 		case poolFull:
-			return PoolFull, 0
+			return p, PoolFull, 0
 		}
 	}
 	if !d.buckets.all.ready(now) {
-		return RateLimited, d.buckets.all.wait(now)
+		return p, RateLimited, d.buckets.all.wait(now)
 	}
 	if class := d.buckets.classes.of(l.class, now); !class.ready(now) {
-		return ClassRateLimited, class.wait(now)
+		return p, ClassRateLimited, class.wait(now)
 	}
 	if d.cfg.MaxPending > 0 && d.fleet.Unstarted() >= d.cfg.MaxPending {
-		return Throttled, 0
+		return p, Throttled, 0
 	}
-	return "", 0
+	return p, "", 0
 }
 
 // breaths are the pauses between rounds as more and more is sent and not started: from half of what may be, step by step.

@@ -52,7 +52,7 @@ func (d *Dispatcher) room() (slots, queue int) {
 
 // keeps says what keeps a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
 func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
-	if why, wait := d.gate(l, now); why != "" {
+	if _, why, wait := d.gate(l, now); why != "" {
 		return why, wait
 	}
 	q := d.ask(l)
@@ -91,19 +91,9 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 		r.ends = append(r.ends, c)
 		return true
 	}
-	why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
+	free, why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
 	if l.why = why; why != "" {
 		r.wait(wait)
-		return false
-	}
-	// Those that the claim will name, or none would be named where a comparison with the store has just found the last one taken.
-	keyPermit, poolPermit, keyFull, poolFull := d.fleet.FreePermits(l.key, l.keyLimit, l.pool, d.settings.pools[l.pool])
-	switch {
-	case keyFull:
-		l.why = KeyBusy
-		return false
-	case poolFull:
-		l.why = PoolFull
 		return false
 	}
 	q := d.askFor(l, t)
@@ -116,7 +106,7 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 		}
 		return false
 	}
-	d.reserve(r, pick{task: t, line: l, dec: dec}, &q, keyPermit, poolPermit)
+	d.reserve(r, pick{task: t, line: l, dec: dec}, &q, free)
 	d.order.Served(it)
 	return true
 }
@@ -145,7 +135,7 @@ func (d *Dispatcher) leaveOut(r *round, node string) bool {
 }
 
 // reserve counts a task as claimed, before the claim is written.
-func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, keyPermit, poolPermit string) {
+func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, free permits) {
 	to, ok := d.fleet.Taking(p.dec.Node)
 	if !ok { // it cannot be: only Changes ends what Taking says, and it is the dispatcher that calls it
 		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", p.dec.Node))
@@ -153,10 +143,10 @@ func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, keyPermit, 
 	t := p.task
 	p.to, p.change = to, task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)
 	a := p.change.Assign
-	a.KeyPermit, a.PoolPermit = keyPermit, poolPermit
+	a.KeyPermit, a.PoolPermit = free.key, free.pool
 	p.claim = fleet.Claim{Key: to.Key, TaskID: t.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: t.ClassName, Alone: q.Alone,
 		Version: t.AttachmentsVersion, Slots: q.Slots, Namespace: t.Namespace, AntiAffinityKey: t.AntiAffinityKey,
-		KeyPermit: keyPermit, PoolPermit: poolPermit, Why: string(q.Strategy)}
+		KeyPermit: free.key, PoolPermit: free.pool, Why: string(q.Strategy)}
 	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
 	r.picks = append(r.picks, p)
 	d.buckets.all.take(r.moment)
