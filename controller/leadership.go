@@ -262,14 +262,6 @@ func (l *leadership) keepFollowing(ctx context.Context) {
 	}
 }
 
-// strategy is the one in force: as set at run time, or else as configured.
-func (c *Controller) strategy(d store.Dispatcher) placement.Strategy {
-	if s, ok := placement.ParseStrategy(d.Strategy); ok {
-		return s
-	}
-	return c.configured()
-}
-
 // configured is the strategy that holds as long as nobody sets another.
 func (c *Controller) configured() placement.Strategy {
 	s, _ := placement.ParseStrategy(c.cfg.DispatcherStrategy)

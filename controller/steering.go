@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -30,7 +31,7 @@ func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
 		return client.Dispatcher{}, fmt.Errorf("read the leader's document: %w", err)
 	}
 	status := client.Dispatcher{
-		Strategy:   string(c.strategy(set)),
+		Strategy:   string(dispatcher.Strategy(&set, c.configured())),
 		Leader:     client.Leader{Holder: doc.Holder, Address: doc.Address, Term: doc.Term},
 		IntervalMs: c.cfg.DispatcherInterval.Milliseconds(),
 		Timing: client.Timing{

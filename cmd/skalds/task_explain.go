@@ -14,29 +14,26 @@ import (
 )
 
 func newTaskExplain() *cobra.Command {
-	return explainCommand(&cobra.Command{
+	var flags apiFlags
+	cmd := &cobra.Command{
 		Use:   "explain ID",
 		Short: "Say why a task is where it is, or why it waits and what would help",
 		Long: `Say in words why a task is where it is. For one that waits it says what keeps it waiting (no node has its class, all that match are full, a rate
 limit, a pause, ...), what would help, and how many nodes each condition leaves.`,
 		Example: `  skalds task explain 0198a1b2`,
 		Args:    arguments("ID"),
-	})
-}
-
-func explainCommand(cmd *cobra.Command) *cobra.Command {
-	var flags apiFlags
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := flags.connect()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		e, err := c.Explain(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return printExplanation(cmd.OutOrStdout(), flags.format, &e, time.Now())
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.connect()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			e, err := c.Explain(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return printExplanation(cmd.OutOrStdout(), flags.format, &e, time.Now())
+		},
 	}
 	flags.add(cmd)
 	return cmd

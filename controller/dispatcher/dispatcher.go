@@ -58,7 +58,6 @@ type Config struct {
 	Seed         uint64 // of RANDOM
 	MaxPending   int    // tasks that are sent and not started, at most; 0 = no limit
 	Order        order.Config
-	Rate         *store.Rate // of all tasks; nil = no limit
 }
 
 // ErrNotLeading says that the leadership is over.

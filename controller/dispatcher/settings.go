@@ -29,18 +29,10 @@ func (d *Dispatcher) Use(s store.Dispatcher) bool {
 		return false
 	}
 	newer := s.Version > d.settings.version
-	strategy, ok := placement.ParseStrategy(s.Strategy)
-	if !ok {
-		strategy = d.cfg.Strategy
-	}
-	d.settings = settings{version: s.Version, strategy: strategy, paused: s.Paused, classes: set(s.PausedClasses), namespaces: set(s.PausedNamespaces),
+	d.settings = settings{version: s.Version, strategy: Strategy(&s, d.cfg.Strategy), paused: s.Paused, classes: set(s.PausedClasses), namespaces: set(s.PausedNamespaces),
 		limits: s.NamespaceLimits, pools: s.Pools}
-	whole := s.Rate
-	if whole == nil {
-		whole = d.cfg.Rate
-	}
 	now := d.moment()
-	d.buckets.all = d.buckets.all.at(whole, now)
+	d.buckets.all = d.buckets.all.at(s.Rate, now)
 	d.buckets.classes = d.buckets.classes.use(s.ClassRates, now)
 	d.buckets.nodes = d.buckets.nodes.use(s.NodeRates, now)
 	if len(s.NodeRates) == 0 {
@@ -50,6 +42,14 @@ func (d *Dispatcher) Use(s store.Dispatcher) bool {
 		clear(d.buckets.throttled)
 	}
 	return newer
+}
+
+// Strategy is the one in force: as set at run time, or else as configured.
+func Strategy(s *store.Dispatcher, configured placement.Strategy) placement.Strategy {
+	if set, ok := placement.ParseStrategy(s.Strategy); ok {
+		return set
+	}
+	return configured
 }
 
 func set(list []string) map[string]bool {

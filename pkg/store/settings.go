@@ -18,7 +18,7 @@ type Dispatcher struct {
 	PausedClasses    []string `json:"pausedClasses,omitempty"`    // sorted; tasks of these are not
 	PausedNamespaces []string `json:"pausedNamespaces,omitempty"` // sorted; nor of these; "" is the namespace of tasks without one
 
-	Rate       *Rate           `json:"rate,omitempty"`       // of the whole dispatcher; nil = as configured
+	Rate       *Rate           `json:"rate,omitempty"`       // of the whole dispatcher; nil = no limit
 	ClassRates map[string]Rate `json:"classRates,omitempty"` // by class
 	NodeRates  map[string]Rate `json:"nodeRates,omitempty"`  // by node id; AnyNode is that of nodes without an own one
 
