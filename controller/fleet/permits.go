@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -43,9 +44,6 @@ type taken struct {
 	used    []uint64 // a bit for each number in either
 }
 
-// maxPermits bounds the numbers of permits, as the limit of a pool is bounded.
-const maxPermits = 10_000_000
-
 // number reads a permit's name and number; ok is false for a text that is no permit.
 func number(permit string) (name string, n int, ok bool) {
 	at := strings.LastIndexByte(permit, '#')
@@ -53,7 +51,7 @@ func number(permit string) (name string, n int, ok bool) {
 		return "", 0, false
 	}
 	n, err := strconv.Atoi(permit[at+1:])
-	return permit[:at], n, err == nil && n >= 0 && n < maxPermits
+	return permit[:at], n, err == nil && n >= 0 && n < store.MaxTasks
 }
 
 func (p permits) of(name string) *taken {

@@ -5,11 +5,13 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // Limits of what a node may say of itself.
 const (
-	MaxCapacity = 1_000_000 // also of prefetch
+	MaxCapacity = task.MaxSlots // also of prefetch
 	MaxLoad     = 1 << 30
 	MaxLabels   = 256
 	MaxClasses  = 10_000
