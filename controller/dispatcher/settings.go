@@ -29,8 +29,8 @@ func (d *Dispatcher) Use(s store.Dispatcher) bool {
 		return false
 	}
 	newer := s.Version > d.settings.version
-	d.settings = settings{version: s.Version, strategy: Strategy(&s, d.cfg.Strategy), paused: s.Paused, classes: set(s.PausedClasses), namespaces: set(s.PausedNamespaces),
-		limits: s.NamespaceLimits, pools: s.Pools}
+	d.settings = settings{version: s.Version, strategy: Strategy(&s, d.cfg.Strategy), paused: s.Paused, classes: set(s.PausedClasses),
+		namespaces: set(s.PausedNamespaces), limits: s.NamespaceLimits, pools: s.Pools}
 	now := d.moment()
 	d.buckets.all = d.buckets.all.at(s.Rate, now)
 	d.buckets.classes = d.buckets.classes.use(s.ClassRates, now)
