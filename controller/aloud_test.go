@@ -3,11 +3,13 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -181,5 +183,44 @@ func TestTheLeaderChangesWhileRedisIsDown(t *testing.T) {
 		s.stay(long)
 		n.stop()
 		next()
+	})
+}
+
+// unloadable is a store that does not say from where reports are to be read.
+type unloadable struct {
+	store.Store
+	stalled atomic.Bool
+}
+
+func (u *unloadable) Positions(ctx context.Context, topic string) (map[int]store.Position, error) {
+	if u.stalled.Load() {
+		return nil, store.ErrUnavailable
+	}
+	return u.Store.Positions(ctx, topic)
+}
+
+// Redis is down, another leader is chosen, and the store goes away before that one knows from where to read: nodes that know of the new leader
+// take nobody else's word, so it confirms them all the same.
+func TestALeaderThatCannotLoadConfirmsHeartbeats(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s *system) {
+		st := &unloadable{Store: s.store}
+		st.stalled.Store(true)
+		stop := s.controller()
+		s.node("n1")
+		s.joined(1)
+		long := s.submit("wait", 2, "long")
+		s.within(5*time.Second, "all run", s.all(task.Running, 2))
+		s.registry.SetDown(true)
+		pass(20 * time.Second)
+		stop()
+		s.controllerOn(st)
+		pass(30 * time.Second)
+		st.stalled.Store(false)
+		s.submit("work", 10, "after")
+		s.within(3*time.Second, "work goes on", s.all(task.Finished, 10))
+		s.registry.SetDown(false)
+		pass(20 * time.Second)
+		s.stay(long)
 	})
 }

@@ -45,7 +45,7 @@ func (c *Controller) lead(ctx context.Context) {
 			last.stopActing()
 		}
 		doc, _ := c.leader.Present()
-		if last.lease != nil && (doc.Holder != c.id || doc.Term != last.lease.Term()) {
+		if last.lease != nil && !last.lease.Wrote(doc) {
 			last.stop()
 			last = &leadership{}
 		}
@@ -151,9 +151,9 @@ func (l *leadership) run(ctx, acting context.Context) {
 		defer close(l.acted)
 		m := l.newMonitor(service.Progress(), policy, log)
 		begun := leader.Beginning{
+			Listen:   func() { listening.Go(func() { service.Run(ctx) }) },
 			Announce: l.announce,
 			Load:     service.Load,
-			Listen:   func() { listening.Go(func() { service.Run(ctx) }) },
 			Prime: func(ctx context.Context) error {
 				if err := m.Prime(ctx); err != nil {
 					return fmt.Errorf("take in what nodes hold: %w", err)

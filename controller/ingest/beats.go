@@ -142,7 +142,7 @@ func (s *Service) hand(ctx context.Context, b batch, in chan<- batch) bool {
 	}
 	ahead, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.ahead(ahead, b) })
+	wg.Go(func() { s.Overhear(ahead, b.partition, b.after) }) // all else is read again later
 	defer wg.Wait()
 	defer stop()
 	select {
@@ -153,9 +153,29 @@ func (s *Service) hand(ctx context.Context, b batch, in chan<- batch) bool {
 	}
 }
 
-// ahead reads on behind a batch and takes in the heartbeats alone; all else is read again later. What it holds is one read.
-func (s *Service) ahead(ctx context.Context, b batch) {
-	r := s.open(b.partition, b.after)
+// overhear takes in heartbeats alone, from the present ends on, until Load has succeeded: from the moment that nodes know of this leader they
+// take nobody else's word, also while the store does not say from where to read. It reports false if the context ended.
+func (s *Service) overhear(ctx context.Context) bool {
+	early, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop()
+	readers.Go(func() {
+		s.grow(early, 0, func(partition int) {
+			readers.Go(func() { s.Overhear(early, partition, kafka.Latest()) })
+		})
+	})
+	select {
+	case <-s.loaded:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Overhear takes in the heartbeats alone of a partition, until the context ends. What it holds is one read.
+func (s *Service) Overhear(ctx context.Context, partition int, from kafka.Position) {
+	r := s.open(partition, from)
 	for {
 		records, err := r.Next(ctx)
 		if err != nil {

@@ -85,18 +85,22 @@ type Service struct {
 	open      func(partition int, from kafka.Position) Reader
 	progress  *Progress
 	beats     *beats
+	loaded    chan struct{} // closed once Load has succeeded
+	begin     func()        // closes it
 }
 
 // NewService makes the service of one leadership. Open makes a reader of a partition of task.status.
 func NewService(i *Ingest, t Transport, term int64, b Bus, open func(partition int, from kafka.Position) Reader) *Service {
+	loaded := make(chan struct{})
 	return &Service{ingest: i, transport: t, term: term, bus: b, open: open, progress: &Progress{done: make(map[int]kafka.Position)},
-		beats: newBeats()}
+		beats: newBeats(), loaded: loaded, begin: sync.OnceFunc(func() { close(loaded) })}
 }
 
 // Progress says how far the service has come.
 func (s *Service) Progress() *Progress { return s.progress }
 
-// Load learns the partitions and reads the stored positions; without one, a partition is read from its earliest record.
+// Load learns the partitions and reads the stored positions; without one, a partition is read from its earliest record. With it, Run begins
+// to take in reports.
 func (s *Service) Load(ctx context.Context) error {
 	partitions, err := s.bus.Partitions(ctx, events.TopicStatus)
 	if err != nil {
@@ -113,7 +117,18 @@ func (s *Service) Load(ctx context.Context) error {
 		}
 		s.progress.set(p, at)
 	}
+	s.begin()
 	return nil
+}
+
+// Loaded says whether Load has succeeded.
+func (s *Service) Loaded() bool {
+	select {
+	case <-s.loaded:
+		return true
+	default:
+		return false
+	}
 }
 
 // Starts says where each partition is to be read from.
@@ -140,23 +155,26 @@ func (s *Service) Settle(ctx context.Context) error {
 	return s.transport.Settle(ctx, s.term, s.ingest.TakeSettled())
 }
 
-// Run takes in records until the context ends. Load comes before it.
+// Run takes in records until the context ends: before Load has succeeded, heartbeats alone.
 func (s *Service) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	loops.Go(func() { s.confirmLoop(ctx) })
+	if !s.overhear(ctx) {
+		return
+	}
 	in := make(chan batch)
-	var readers sync.WaitGroup
 	starts := s.Starts()
 	for partition, from := range starts {
-		readers.Go(func() {
+		loops.Go(func() {
 			s.read(ctx, partition, from, in)
 		})
 	}
-	readers.Go(func() {
+	loops.Go(func() {
 		s.grow(ctx, len(starts), func(partition int) {
-			readers.Go(func() { s.read(ctx, partition, kafka.Earliest(), in) })
+			loops.Go(func() { s.read(ctx, partition, kafka.Earliest(), in) })
 		})
 	})
-	readers.Go(func() { s.confirmLoop(ctx) })
-	defer readers.Wait()
 	s.loop(ctx, in)
 }
 
@@ -165,25 +183,23 @@ func (s *Service) grow(ctx context.Context, have int, read func(partition int)) 
 	timer := s.ingest.clock.NewTimer(growEvery)
 	defer timer.Stop()
 	for {
+		have = s.Grow(ctx, have, read)
+		timer.Reset(growEvery)
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C():
 		}
-		have = s.Grow(ctx, have, read)
-		timer.Reset(growEvery)
 	}
 }
 
-// Grow looks once for partitions that were added to the ones that are read, and has them read. It says how many are read now.
+// Grow looks once for partitions beside the ones that are read, and has them read. It says how many are read now.
 func (s *Service) Grow(ctx context.Context, have int, read func(partition int)) int {
 	n, err := s.bus.Partitions(ctx, events.TopicStatus)
 	if err != nil {
 		return have // the next look finds them
 	}
 	for ; have < n; have++ {
-		s.ingest.log.Info("reading a partition that was added", "topic", events.TopicStatus, "partition", have)
-		s.progress.set(have, kafka.Earliest())
 		read(have)
 	}
 	return have

@@ -59,8 +59,9 @@ func New(cfg Config, s store.Leases, c clock.Clock) *Leader {
 
 // Lease is one leadership. It ends for good; a new one has a higher term.
 type Lease struct {
-	clock clock.Clock
-	term  int64
+	clock  clock.Clock
+	holder string
+	term   int64
 
 	mu    sync.Mutex
 	until time.Duration
@@ -69,6 +70,9 @@ type Lease struct {
 
 // Term is the leadership's term.
 func (l *Lease) Term() int64 { return l.term }
+
+// Wrote says whether the document is this leadership's.
+func (l *Lease) Wrote(doc store.Leader) bool { return doc.Holder == l.holder && doc.Term == l.term }
 
 // Remaining is how long the leadership may be trusted without another renewal; zero or less when it is over.
 func (l *Lease) Remaining() time.Duration {
@@ -145,7 +149,7 @@ func (l *Leader) round(ctx context.Context) error {
 		return err
 	}
 	l.note(next)
-	lease := &Lease{clock: l.clock, term: next.Term, until: sent + l.trust()}
+	lease := &Lease{clock: l.clock, holder: next.Holder, term: next.Term, until: sent + l.trust()}
 	l.mu.Lock()
 	l.lease = lease
 	l.mu.Unlock()
@@ -160,7 +164,7 @@ func (l *Leader) reread(ctx context.Context, lease *Lease, cause error) error {
 		}
 		return err
 	}
-	if l.seen.Holder != l.cfg.ID || l.seen.Term != lease.term {
+	if !lease.Wrote(l.seen) {
 		lease.end()
 	}
 	return cause

@@ -58,8 +58,8 @@ func (c *controller) registry() *seamRegistry {
 	return &seamRegistry{redis: c.redis, process: c.process, noWait: c.guards.noWait}
 }
 
-// lead takes part in the election until the process stops. A leadership whose lease is over acts no more, but goes on listening until this
-// process leads anew, or a higher term is seen.
+// lead takes part in the election until the process stops. A leadership whose lease is over acts no more, but goes on listening until the
+// document is seen not to be of it any more.
 func (c *controller) lead() {
 	w := c.world
 	var present *leader.Lease
@@ -75,7 +75,7 @@ func (c *controller) lead() {
 			c.session.stopActing()
 		}
 		doc, _ := c.leader.Present()
-		if l := c.session; l != nil && (doc.Term > l.lease.Term() || lease != nil && lease != l.lease) {
+		if l := c.session; l != nil && !l.lease.Wrote(doc) {
 			l.stop()
 			c.session = nil
 		}

@@ -188,17 +188,9 @@ func (l *leadership) try(what string, f func(context.Context) error) bool {
 
 func (l *leadership) begin() {
 	begun := leader.Beginning{
+		Listen:   func() { l.listen("listen", l.hear) },
 		Announce: l.announce,
 		Load:     l.service.Load,
-		Listen: func() {
-			starts := l.service.Starts()
-			for p := range len(starts) {
-				l.listen("read status", func() { l.read(p, starts[p]) })
-			}
-			l.listen("grow", func() { l.grow(len(starts)) })
-			l.listen("ingest", l.takeIn)
-			l.listen("confirm", l.confirm)
-		},
 		Prime: func(ctx context.Context) error {
 			if err := l.monitor.Prime(ctx); err != nil {
 				return err

@@ -9,6 +9,29 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
+// hear has heartbeats taken in, and once it is known from where, reports.
+func (l *leadership) hear() {
+	l.listen("confirm", l.confirm)
+	early, stop := context.WithCancel(l.listening)
+	l.listen("overhear", func() {
+		l.grow(early, 0, func(p int) {
+			l.listen("overhear", func() { l.service.Overhear(early, p, kafka.Latest()) })
+		})
+	})
+	l.world.park(never, func() bool { return l.deaf() || l.service.Loaded() })
+	if stop(); l.deaf() {
+		return
+	}
+	starts := l.service.Starts()
+	for p := range len(starts) {
+		l.listen("read status", func() { l.read(p, starts[p]) })
+	}
+	l.listen("grow", func() {
+		l.grow(l.listening, len(starts), func(p int) { l.listen("read status", func() { l.read(p, kafka.Earliest()) }) })
+	})
+	l.takeIn()
+}
+
 func (l *leadership) read(p int, from kafka.Position) {
 	r := l.bus().Reader(events.TopicStatus, p, from)
 	for {
@@ -30,30 +53,18 @@ func (l *leadership) ahead(p int, from kafka.Position, handed func() bool) {
 	ctx, stop := context.WithCancel(l.listening)
 	over := false
 	l.listen("ahead", func() {
-		defer func() { over = true }()
-		r := l.bus().Reader(events.TopicStatus, p, from)
-		for {
-			records, err := r.Next(ctx)
-			if err != nil {
-				return
-			}
-			l.service.Hear(records)
-		}
+		l.service.Overhear(ctx, p, from)
+		over = true
 	})
 	l.world.park(never, handed)
 	stop()
 	l.world.park(never, func() bool { return over })
 }
 
-// grow is the loop that finds partitions which are added.
-func (l *leadership) grow(have int) {
-	for {
-		if l.world.rest(2*time.Second, l.deaf); l.deaf() {
-			return
-		}
-		have = l.service.Grow(l.listening, have, func(p int) {
-			l.listen("read status", func() { l.read(p, kafka.Earliest()) })
-		})
+// grow is the loop that finds partitions beside those that are read.
+func (l *leadership) grow(ctx context.Context, have int, read func(p int)) {
+	for over := func() bool { return ctx.Err() != nil }; !over(); l.world.rest(2*time.Second, over) {
+		have = l.service.Grow(ctx, have, read)
 	}
 }
 
