@@ -127,14 +127,17 @@ func (n *worker) crash(after time.Duration) {
 	})
 }
 
-// reviveWorker starts a dead worker again, under the same id or, now and then, another one.
+// reviveWorker starts a dead worker again, under the same id or, now and then, another one; one that is stopping, when it has stopped.
 func (cl *cluster) reviveWorker(i int) {
-	if n := cl.workers[i]; n.process.dead {
+	switch n := cl.workers[i]; {
+	case n.process.dead:
 		id := n.id
 		if cl.world.chance(250) {
 			id += "x"
 		}
 		cl.workers[i] = cl.startWorker(id)
+	case n.stopping:
+		cl.world.after(reviveAgain, func() { cl.reviveWorker(i) })
 	}
 }
 

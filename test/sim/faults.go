@@ -55,9 +55,15 @@ func (f *fate) crashController() {
 	}, controllerLoops...)
 }
 
+// reviveAgain is the time after which what still stops is looked at again.
+const reviveAgain = time.Second
+
 func (f *fate) reviveController(i int) {
-	if c := f.controllers[i]; c.process.dead {
+	switch c := f.controllers[i]; {
+	case c.process.dead:
 		f.controllers[i] = f.startController(c.process.name)
+	case c.stopping:
+		f.world.after(reviveAgain, func() { f.reviveController(i) })
 	}
 }
 
