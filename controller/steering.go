@@ -89,7 +89,7 @@ func (s *steering) InUse(pools []string) map[string]int {
 	inUse := make(map[string]int, len(pools))
 	if l := (*Controller)(s).leading(); l != nil {
 		for _, name := range pools {
-			_, _, inUse[name] = l.fleet.InUse("", "", name)
+			inUse[name] = l.fleet.OfPool(name)
 		}
 	}
 	return inUse

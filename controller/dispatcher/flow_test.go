@@ -213,8 +213,8 @@ func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
 			b.d.Use(set)
 		}
 		placed += b.round(t).Placed
-		if _, ofKey, _ := b.fleet.InUse("", "k", ""); ofKey != 1 {
-			t.Fatalf("after %d s %d of the key are on nodes", i, ofKey)
+		if n := b.fleet.OfKey("k"); n != 1 {
+			t.Fatalf("after %d s %d of the key are on nodes", i, n)
 		}
 		for _, id := range b.running(t) {
 			b.end(t, id)
@@ -222,7 +222,7 @@ func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
 		if out := b.round(t); out.Placed != 0 {
 			t.Fatalf("%+v without a token", out)
 		}
-		if _, ofKey, _ := b.fleet.InUse("", "k", ""); ofKey != 0 {
+		if b.fleet.OfKey("k") != 0 {
 			t.Fatal("a task that waits for a token holds its permit")
 		}
 		b.clock.Advance(time.Second)
@@ -339,14 +339,15 @@ func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
 		_, _ = b.d.Round(t.Context(), true)
 		b.store.after = nil
 		for _, id := range b.running(t) {
-			if _, _, ofPool := b.fleet.InUse("", "", "gpu"); ofPool > 3 {
-				t.Fatalf("%d in the pool", ofPool)
+			if n := b.fleet.OfPool("gpu"); n > 3 {
+				t.Fatalf("%d in the pool", n)
 			}
 			b.end(t, id)
 		}
 	}
-	if inUse, ofKey, ofPool := b.fleet.InUse("", "k0", "gpu"); inUse+ofKey+ofPool != 0 || b.fleet.Unstarted() != 0 || b.claims() != 0 {
-		t.Errorf("left: %d, %d, %d, %d unstarted, %d claims", inUse, ofKey, ofPool, b.fleet.Unstarted(), b.claims())
+	left := [...]int{b.fleet.OfNamespace(""), b.fleet.OfKey("k0"), b.fleet.OfPool("gpu"), b.fleet.Unstarted(), b.claims()}
+	if left != [5]int{} {
+		t.Errorf("left of the namespace, the key, the pool, unstarted, and claims: %d", left)
 	}
 	counts, err := b.store.Counts(t.Context())
 	if err != nil || counts[task.Finished] != 40 {

@@ -45,10 +45,8 @@ func (d *Dispatcher) gate(l *line, now time.Time) (p permits, why Reason, wait t
 	case s.classes[l.class]:
 		return p, ClassPaused, 0
 	}
-	if limit, ok := s.limits[l.item.Namespace]; ok {
-		if inUse, _, _ := d.fleet.InUse(l.item.Namespace, "", ""); inUse >= limit {
-			return p, NamespaceFull, 0
-		}
+	if limit, ok := s.limits[l.item.Namespace]; ok && d.fleet.OfNamespace(l.item.Namespace) >= limit {
+		return p, NamespaceFull, 0
 	}
 	poolLimit, known := s.pools[l.pool]
 	if l.pool != "" && !known {

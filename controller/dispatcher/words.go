@@ -18,7 +18,6 @@ const maxHolders = 3
 // words says a reason as sentences, and what would help.
 func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
 	s := &d.settings
-	ofNamespace, ofKey, ofPool := d.fleet.InUse(l.item.Namespace, l.key, l.pool)
 	switch e.Reason { //nolint:exhaustive // the others are placement's
 	case DispatcherPaused:
 		return "The dispatcher is paused.", "Resume it: skalds dispatcher resume"
@@ -41,15 +40,17 @@ func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
 		if l.item.Namespace == "" {
 			what = "without a namespace"
 		}
-		limit := s.limits[l.item.Namespace]
-		return d.taken(ofNamespace, what, limit, func(c *fleet.Claim) bool { return c.Namespace == l.item.Namespace }),
-			orRaise(ofNamespace, limit, "skalds limit set namespace N --namespace "+ShellWord(l.item.Namespace))
+		inUse, limit := d.fleet.OfNamespace(l.item.Namespace), s.limits[l.item.Namespace]
+		return d.taken(inUse, what, limit, func(c *fleet.Claim) bool { return c.Namespace == l.item.Namespace }),
+			orRaise(inUse, limit, "skalds limit set namespace N --namespace "+ShellWord(l.item.Namespace))
 	case KeyBusy:
-		return d.taken(ofKey, fmt.Sprintf("with the concurrency key %q", l.key), l.keyLimit, func(c *fleet.Claim) bool { return c.HasKey(l.key) }),
-			waitFor(ofKey) + "; skalds task explain ID says how far it is."
+		inUse := d.fleet.OfKey(l.key)
+		return d.taken(inUse, fmt.Sprintf("with the concurrency key %q", l.key), l.keyLimit, func(c *fleet.Claim) bool { return c.HasKey(l.key) }),
+			waitFor(inUse) + "; skalds task explain ID says how far it is."
 	case PoolFull:
-		return d.taken(ofPool, "of the pool "+l.pool, s.pools[l.pool], func(c *fleet.Claim) bool { return c.InPool(l.pool) }),
-			orRaise(ofPool, s.pools[l.pool], "skalds limit set pool N --pool "+ShellWord(l.pool))
+		inUse, limit := d.fleet.OfPool(l.pool), s.pools[l.pool]
+		return d.taken(inUse, "of the pool "+l.pool, limit, func(c *fleet.Claim) bool { return c.InPool(l.pool) }),
+			orRaise(inUse, limit, "skalds limit set pool N --pool "+ShellWord(l.pool))
 	case PoolUnknown:
 		return fmt.Sprintf("There is no pool %q.", l.pool), "Make it: skalds limit set pool N --pool " + ShellWord(l.pool)
 	}

@@ -178,11 +178,25 @@ func (f *Fleet) PermitLost(c *Claim) {
 	f.counts.pools.foreign(c.PoolPermit)
 }
 
-// InUse says how many tasks of a namespace, of a concurrency key and of a pool are on nodes.
-func (f *Fleet) InUse(namespace, key, pool string) (ofNamespace, ofKey, ofPool int) {
+// OfNamespace is how many tasks of a namespace are on nodes.
+func (f *Fleet) OfNamespace(namespace string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.counts.namespaces[namespace], f.counts.keys.inUse(key), f.counts.pools.inUse(pool)
+	return f.counts.namespaces[namespace]
+}
+
+// OfKey is how many tasks with a concurrency key are on nodes.
+func (f *Fleet) OfKey(key string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts.keys.inUse(key)
+}
+
+// OfPool is how many tasks of a pool are on nodes.
+func (f *Fleet) OfPool(pool string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts.pools.inUse(pool)
 }
 
 // Unstarted is how many claims were sent of which the node has said nothing yet.
