@@ -16,13 +16,13 @@ import (
 
 // Explanation is why a task that waits does so, and what would help.
 type Explanation struct {
-	Reason    Reason                 `json:"reason"`
-	Text      string                 `json:"text"`
-	Help      string                 `json:"help,omitempty"`
-	Queue     string                 `json:"queue"`
-	Until     int64                  `json:"until,omitempty"` // epoch ms; 0 = not known
-	Placement *placement.Explanation `json:"placement,omitempty"`
-	NotTaking map[string]string      `json:"notTaking,omitempty"` // nodes that are there and take no work, and why; the first of them
+	Reason    Reason
+	Text      string
+	Help      string
+	Queue     string
+	Until     int64 // epoch ms; 0 = not known
+	Placement *placement.Explanation
+	NotTaking map[string]string // nodes that are there and take no work, and why; the first of them
 }
 
 // Ready is the reason of a task that nothing keeps waiting: it comes in its turn.
@@ -71,12 +71,12 @@ func (d *Dispatcher) notTaking() map[string]string {
 
 // Group is the tasks that wait for one reason.
 type Group struct {
-	Reason Reason   `json:"reason"`
-	Text   string   `json:"text"`
-	Help   string   `json:"help,omitempty"`
-	Tasks  int64    `json:"tasks"`
-	Queues int      `json:"queues"`
-	Sample []string `json:"sample"` // names of some of the queues, those with the most tasks first
+	Reason Reason
+	Text   string
+	Help   string
+	Tasks  int64
+	Queues int
+	Sample []string // names of some of the queues, those with the most tasks first
 }
 
 // maxSample bounds how many queues a group names.

@@ -8,41 +8,41 @@ import (
 // Explanation says where a task would be placed now, or why it would not. The counts say how many nodes each filter took away, in the order
 // in which the filters are asked; what is left has room.
 type Explanation struct {
-	Reason   Reason   `json:"reason,omitempty"` // empty = it would be placed
-	Strategy Strategy `json:"strategy"`
-	Nodes    int      `json:"nodes"` // that take work at all
+	Reason   Reason // empty = it would be placed
+	Strategy Strategy
+	Nodes    int // that take work at all
 
-	NoClass   int `json:"noClass"`
-	NoLabels  int `json:"noLabels"`
-	TooSmall  int `json:"tooSmall"` // could never hold so many slots of the class
-	Full      int `json:"full"`     // have not so much room; for a task that must be alone: are not empty
-	Anti      int `json:"anti"`     // hold a task of the same anti-affinity key
-	Avoided   int `json:"avoided"`  // were crashed by the task
-	Kept      int `json:"kept"`     // take nothing, so that they become empty for a task that must be alone
-	Throttled int `json:"throttled"`
+	NoClass   int
+	NoLabels  int
+	TooSmall  int // could never hold so many slots of the class
+	Full      int // have not so much room; for a task that must be alone: are not empty
+	Anti      int // hold a task of the same anti-affinity key
+	Avoided   int // were crashed by the task
+	Kept      int // take nothing, so that they become empty for a task that must be alone
+	Throttled int
 
-	FullNodes []string `json:"fullNodes,omitempty"` // ids of those that are full or kept, the first ten of them
-	Class     string   `json:"class"`
-	Selector  string   `json:"selector,omitempty"`
-	Slots     int      `json:"slots"`    // that the task takes
-	Largest   int      `json:"largest"`  // slots that a node which matches can ever have for the class, at most
-	MostFree  int      `json:"mostFree"` // slots that are free for the class on one node which could hold the task, at most
-	Alone     bool     `json:"alone,omitempty"`
+	FullNodes []string // ids of those that are full or kept, the first ten of them
+	Class     string
+	Selector  string
+	Slots     int // that the task takes
+	Largest   int // slots that a node which matches can ever have for the class, at most
+	MostFree  int // slots that are free for the class on one node which could hold the task, at most
+	Alone     bool
 
-	Stages []Stage `json:"stages,omitempty"` // the nodes that are left, as they are asked
-	Best   []Score `json:"best,omitempty"`   // of the first stage that has nodes, at most three, the best first
+	Stages []Stage // the nodes that are left, as they are asked
+	Best   []Score // of the first stage that has nodes, at most three, the best first
 }
 
 // Stage is nodes that are asked together, before those of the next stage.
 type Stage struct {
-	Name  string `json:"name"` // idle, slots or queue
-	Nodes int    `json:"nodes"`
+	Name  string // idle, slots or queue
+	Nodes int
 }
 
 // Score is how a strategy sees a node.
 type Score struct {
-	Node  string `json:"node"`
-	Score string `json:"score"` // in words
+	Node  string
+	Score string // in words
 }
 
 // Limits of an explanation.
