@@ -29,16 +29,20 @@ func (d told) Remove(id string) {
 // Recount implements fleet.Placer.
 func (d told) Recount(id string, by int64) { d.cluster.Recount(id, by) }
 
-// refresh takes in what has changed about the nodes, and which of them have tokens again.
-func (d *Dispatcher) refresh() {
+// refresh takes in what has changed about the nodes, and which of them have tokens again. It says when the next of the others has one, as
+// Outcome.Next does.
+func (d *Dispatcher) refresh() (next time.Duration) {
 	d.fleet.Changes(d.clock.Boot(), told{d})
 	now := d.moment()
 	for id := range d.buckets.throttled {
-		if d.buckets.nodes.of(id, now).ready(now) {
+		b := d.buckets.nodes.of(id, now)
+		if b.ready(now) {
 			delete(d.buckets.throttled, id)
 			d.cluster.Throttle(id, false)
 		}
+		next = sooner(next, b.wait(now))
 	}
+	return next
 }
 
 // room says how many slots are free, and how many short tasks may queue beside them.

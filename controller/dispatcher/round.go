@@ -75,10 +75,7 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
 
 func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	d.mu.Lock()
-	d.refresh()
-	for id := range d.buckets.throttled {
-		r.wait(d.buckets.nodes.of(id, r.moment).wait(r.moment))
-	}
+	r.wait(d.refresh())
 	d.cluster.Begin()
 	d.order.Begin(r.now)
 	if slots, queue := d.room(); slots+queue == 0 && !list {
@@ -177,10 +174,14 @@ func (d *Dispatcher) waits(r *round, l *line) bool {
 }
 
 // wait notes that tasks wait for a token.
-func (r *round) wait(d time.Duration) {
-	if d > 0 && (r.out.Next == 0 || d < r.out.Next) {
-		r.out.Next = d
+func (r *round) wait(d time.Duration) { r.out.Next = sooner(r.out.Next, d) }
+
+// sooner is the shorter of two waits, of which 0 is not known.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
 	}
+	return a
 }
 
 // admit puts a line into the round whose tasks were read, if there are any. Those that can never run end here, even if the line waits.
