@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -71,9 +70,7 @@ func run() error {
 			return result, err
 		})
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer cancel()
-	return n.Run(ctx)
+	return n.RunUntilSignal(context.Background())
 }
 
 // work is what a task asks for.
