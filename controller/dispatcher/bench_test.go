@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/clock/clocktest"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/store/memory"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -85,4 +88,34 @@ func BenchmarkHopeless(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(bun.store.pages-before)/float64(max(n%9000, 1)), "pages/task")
+}
+
+func BenchmarkRound(b *testing.B) {
+	bun := &bundle{store: &faulty{Store: memory.New()}, wire: &wire{sent: map[string][]string{}, claims: map[string]int{}}, lease: &lease{left: time.Hour}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000))}
+	bun.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
+	bun.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 16, "a"), node("n2", 16, "a")}}, bun.clock.Boot(), bun.clock.Boot())
+	d := bun.dispatcher("l1")
+	n := 0
+	for b.Loop() {
+		tasks := make([]task.Task, 32)
+		for i := range tasks {
+			n++
+			tasks[i] = task.Task{ID: fmt.Sprint("t", n), ClassName: "a", Mode: task.ModePassive, LifecycleStatus: task.Created, CreateDateTime: int64(n)}
+		}
+		if _, err := bun.store.Create(b.Context(), tasks); err != nil {
+			b.Fatal(err)
+		}
+		if out, err := d.Round(b.Context(), true); err != nil || out.Placed != 32 {
+			b.Fatalf("%+v %v", out, err)
+		}
+		for i := range tasks {
+			got, _ := bun.store.Get(b.Context(), []string{tasks[i].ID})
+			r := task.Report{ID: got[0].ID, Attempt: got[0].Attempt, ClaimID: got[0].ClaimID, Kind: task.ReportFinished, FinishedAt: 2}
+			if _, err := bun.store.Apply(b.Context(), r.Changes(1)); err != nil {
+				b.Fatal(err)
+			}
+			bun.fleet.Reported(fleet.Key{Node: got[0].Executor, Incarnation: got[0].Incarnation}, &r)
+		}
+	}
+	b.ReportMetric(float64(32*b.N)/b.Elapsed().Seconds(), "tasks/s")
 }

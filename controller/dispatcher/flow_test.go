@@ -1,7 +1,6 @@
 package dispatcher_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,45 +17,6 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
-
-func namespace(ns string) func(*task.Task) { return func(t *task.Task) { t.Namespace = ns } }
-func key(k string, limit int) func(*task.Task) {
-	return func(t *task.Task) { t.ConcurrencyKey, t.ConcurrencyLimit = k, limit }
-}
-func named(prefix string) func(*task.Task) { return func(t *task.Task) { t.ID = prefix + t.ID } }
-
-// round makes a round and says what it did.
-func (b *bundle) round(t *testing.T) dispatcher.Outcome {
-	t.Helper()
-	out, err := b.d.Round(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// running gives the ids of the tasks that nodes hold, in order.
-func (b *bundle) running(t *testing.T) []string {
-	t.Helper()
-	var ids []string
-	err := b.store.Active(t.Context(), func(tk *task.Task) error { ids = append(ids, tk.ID); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// end ends one task that a node holds.
-func (b *bundle) end(t *testing.T, id string) {
-	t.Helper()
-	tk := b.get(t, id)
-	r := task.Report{ID: id, Attempt: tk.Attempt, ClaimID: tk.ClaimID, Kind: task.ReportFinished, FinishedAt: 2}
-	if n, err := b.store.Store.Apply(t.Context(), r.Changes(1)); err != nil || n != 1 {
-		t.Fatalf("%d changed, %v", n, err)
-	}
-	b.fleet.Reported(fleet.Key{Node: tk.Executor, Incarnation: tk.Incarnation}, &r)
-}
 
 func TestPausesKeepTasksWaitingAndNothingElse(t *testing.T) {
 	t.Parallel()
@@ -87,148 +47,6 @@ func TestPausesKeepTasksWaitingAndNothingElse(t *testing.T) {
 				t.Errorf("%+v after the pause", out)
 			}
 		})
-	}
-}
-
-func TestANamespaceHasNoMoreTasksOnNodesThanItsLimit(t *testing.T) {
-	t.Parallel()
-	b := setup(t, node("n1", 100, "a"))
-	b.d.Use(store.Dispatcher{NamespaceLimits: map[string]int{"shop": 3}})
-	b.submit(t, "a", 10, namespace("shop"), named("s"))
-	b.submit(t, "a", 10)
-	if out := b.round(t); out.Placed != 13 {
-		t.Fatalf("%+v, want 3 of the one and all 10 of the other", out)
-	}
-	shop := b.running(t)[10:]
-	b.end(t, shop[0])
-	if out := b.round(t); out.Placed != 1 {
-		t.Errorf("%+v, want one for the one that ended", out)
-	}
-}
-
-func TestConcurrencyKeysAndPoolsHoldTheirLimits(t *testing.T) {
-	t.Parallel()
-	b := setup(t, node("n1", 100, "a"))
-	b.d.Use(store.Dispatcher{Pools: map[string]int{"gpu": 2}})
-	b.submit(t, "a", 5, key("one", 0), named("k"))
-	b.submit(t, "a", 5, key("two", 2), named("l"))
-	b.submit(t, "a", 5, func(t *task.Task) { t.Pool = "gpu" }, named("p"))
-	b.submit(t, "a", 5, func(t *task.Task) { t.Pool = "none" }, named("q"))
-	if out := b.round(t); out.Placed != 5 {
-		t.Fatalf("%+v, want 1 + 2 + 2", out)
-	}
-	held := map[string]bool{}
-	for _, id := range b.running(t) {
-		tk := b.get(t, id)
-		if permit := tk.KeyPermit + tk.PoolPermit; permit == "" || held[permit] {
-			t.Errorf("%s holds the permit %q", id, permit)
-		} else {
-			held[permit] = true
-		}
-	}
-	for _, id := range b.running(t) {
-		b.end(t, id)
-	}
-	if out := b.round(t); out.Placed != 5 {
-		t.Errorf("%+v, want the next 5", out)
-	}
-	b.d.Use(store.Dispatcher{Pools: map[string]int{"gpu": 2, "none": 1}})
-	if out := b.round(t); out.Placed != 1 {
-		t.Errorf("%+v, want one of the pool that there is by now", out)
-	}
-}
-
-// Two leaders at once: the second does not know of the first one's claim, and the store gives no permit twice.
-func TestC71_NoPermitIsGivenTwiceWhateverALeaderKnows(t *testing.T) {
-	t.Parallel()
-	b := setup(t, node("n1", 100, "a"))
-	b.submit(t, "a", 10, key("one", 1))
-	other := fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
-	other.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 100, "a")}}, b.clock.Boot(), b.clock.Boot())
-	second := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l2", TaskMaxBytes: 1024}, b.store, other, b.wire, b.lease,
-		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-	if out := b.round(t); out.Placed != 1 {
-		t.Fatalf("%+v", out)
-	}
-	for range 3 {
-		if out, err := second.Round(t.Context(), true); err != nil || out.Placed != 0 || out.More {
-			t.Fatalf("%+v %v: two tasks of one key", out, err)
-		}
-	}
-	if got := len(b.running(t)); got != 1 {
-		t.Fatalf("%d run", got)
-	}
-	b.end(t, b.running(t)[0])
-	other.BeginCompare()
-	other.EndCompare(nil) // the store has shown that nobody holds it
-	if out, err := second.Round(t.Context(), true); err != nil || out.Placed != 1 {
-		t.Fatalf("%+v %v", out, err)
-	}
-}
-
-func TestRatesAreKeptAndSayWhenToLookAgain(t *testing.T) {
-	t.Parallel()
-	for name, set := range map[string]store.Dispatcher{
-		"all":       {Rate: &store.Rate{PerSecond: 2, Burst: 1}},
-		"class":     {ClassRates: map[string]store.Rate{"a": {PerSecond: 2, Burst: 1}}},
-		"node":      {NodeRates: map[string]store.Rate{"n1": {PerSecond: 2, Burst: 1}}},
-		"any node":  {NodeRates: map[string]store.Rate{store.AnyNode: {PerSecond: 2, Burst: 1}}},
-		"any class": {ClassRates: map[string]store.Rate{store.AnyNode: {PerSecond: 2, Burst: 1}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, node("n1", 100, "a"))
-			b.d.Use(set)
-			b.submit(t, "a", 50)
-			began := b.clock.Boot()
-			placed := 0
-			for b.clock.Boot()-began < 10*time.Second {
-				out := b.round(t)
-				placed += out.Placed
-				if out.Next <= 0 || out.Next > 501*time.Millisecond {
-					t.Fatalf("%+v, want when the next token comes", out)
-				}
-				b.clock.Advance(out.Next)
-			}
-			if placed < 20 || placed > 22 {
-				t.Errorf("%d placed in 10 s at 2 a second", placed)
-			}
-		})
-	}
-}
-
-// A task that waits for a token holds no permit; and a change of leader does not end the queue.
-func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
-	t.Parallel()
-	b := setup(t, node("n1", 100, "a"))
-	set := store.Dispatcher{ClassRates: map[string]store.Rate{"a": {PerSecond: 1, Burst: 1}}}
-	b.d.Use(set)
-	b.submit(t, "a", 30, key("k", 1))
-	placed := 0
-	for i := range 20 {
-		if i == 10 { // another leader
-			b.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
-			b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 100, "a")}}, b.clock.Boot(), b.clock.Boot())
-			b.d = b.dispatcher("l2")
-			b.d.Use(set)
-		}
-		placed += b.round(t).Placed
-		if n := b.fleet.OfKey("k"); n != 1 {
-			t.Fatalf("after %d s %d of the key are on nodes", i, n)
-		}
-		for _, id := range b.running(t) {
-			b.end(t, id)
-		}
-		if out := b.round(t); out.Placed != 0 {
-			t.Fatalf("%+v without a token", out)
-		}
-		if b.fleet.OfKey("k") != 0 {
-			t.Fatal("a task that waits for a token holds its permit")
-		}
-		b.clock.Advance(time.Second)
-	}
-	if placed != 20 {
-		t.Errorf("%d placed in 20 s at 1 a second", placed)
 	}
 }
 
@@ -323,38 +141,6 @@ func TestPrioritiesNamespacesAndAgeShareTheNodes(t *testing.T) {
 	}
 }
 
-// A lost permit, a lost claim or a crash of anything in between leaves no count behind: when all has ended, all is free.
-func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
-	t.Parallel()
-	b := setup(t, node("n1", 5, "a"), node("n2", 5, "a"))
-	b.d.Use(store.Dispatcher{Pools: map[string]int{"gpu": 3}})
-	for i := range 10 {
-		b.submit(t, "a", 4, key(fmt.Sprint("k", i%3), 2), func(t *task.Task) { t.Pool, t.ID = "gpu", fmt.Sprint(i, t.ID) })
-	}
-	for i := range 60 {
-		b.store.after = nil
-		if i%4 == 3 {
-			b.store.after = context.DeadlineExceeded // the store's answer is lost
-		}
-		_, _ = b.d.Round(t.Context(), true)
-		b.store.after = nil
-		for _, id := range b.running(t) {
-			if n := b.fleet.OfPool("gpu"); n > 3 {
-				t.Fatalf("%d in the pool", n)
-			}
-			b.end(t, id)
-		}
-	}
-	left := [...]int{b.fleet.OfNamespace(""), b.fleet.OfKey("k0"), b.fleet.OfPool("gpu"), b.fleet.Unstarted(), b.claims()}
-	if left != [5]int{} {
-		t.Errorf("left of the namespace, the key, the pool, unstarted, and claims: %d", left)
-	}
-	counts, err := b.store.Counts(t.Context())
-	if err != nil || counts[task.Finished] != 40 {
-		t.Errorf("%v %v", counts, err)
-	}
-}
-
 // Queues of one length and one number of tasks stand in the order of their names, so that what people see does not jump about.
 func TestGroupsOfWhatWaitsAreInOrder(t *testing.T) {
 	t.Parallel()
@@ -395,32 +181,5 @@ func TestOlderSettingsAreNotTakenOver(t *testing.T) {
 	}
 	if b.d.Use(store.Dispatcher{Version: 3}); b.d.Status().Paused {
 		t.Error("a newer version is not taken over")
-	}
-}
-
-// A round reads no more than there are tokens for, whatever room there is.
-func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
-	t.Parallel()
-	for name, set := range map[string]store.Dispatcher{
-		"all":   {Rate: &store.Rate{PerSecond: 10, Burst: 1}},
-		"class": {ClassRates: map[string]store.Rate{"a": {PerSecond: 10, Burst: 1}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, node("n1", 1000, "a"))
-			b.d.Use(set)
-			b.submit(t, "a", 500)
-			b.round(t) // it learns what the queue asks for
-			b.store.read = 0
-			for range 10 {
-				b.clock.Advance(100 * time.Millisecond)
-				if out := b.round(t); out.Placed != 1 {
-					t.Fatalf("%+v", out)
-				}
-			}
-			if b.store.read > 50 {
-				t.Errorf("%d tasks were read to place 10", b.store.read)
-			}
-		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
@@ -52,6 +54,99 @@ func TestOfARateOfZeroNothingStarts(t *testing.T) {
 				if out := b.round(t); out.Placed != step.want || step.want == 0 && out.Next != 0 {
 					t.Errorf("%+v at %+v, want %d placed", out, step.rate, step.want)
 				}
+			}
+		})
+	}
+}
+
+func TestRatesAreKeptAndSayWhenToLookAgain(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]store.Dispatcher{
+		"all":       {Rate: &store.Rate{PerSecond: 2, Burst: 1}},
+		"class":     {ClassRates: map[string]store.Rate{"a": {PerSecond: 2, Burst: 1}}},
+		"node":      {NodeRates: map[string]store.Rate{"n1": {PerSecond: 2, Burst: 1}}},
+		"any node":  {NodeRates: map[string]store.Rate{store.AnyNode: {PerSecond: 2, Burst: 1}}},
+		"any class": {ClassRates: map[string]store.Rate{store.AnyNode: {PerSecond: 2, Burst: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, node("n1", 100, "a"))
+			b.d.Use(set)
+			b.submit(t, "a", 50)
+			began := b.clock.Boot()
+			placed := 0
+			for b.clock.Boot()-began < 10*time.Second {
+				out := b.round(t)
+				placed += out.Placed
+				if out.Next <= 0 || out.Next > 501*time.Millisecond {
+					t.Fatalf("%+v, want when the next token comes", out)
+				}
+				b.clock.Advance(out.Next)
+			}
+			if placed < 20 || placed > 22 {
+				t.Errorf("%d placed in 10 s at 2 a second", placed)
+			}
+		})
+	}
+}
+
+// A task that waits for a token holds no permit; and a change of leader does not end the queue.
+func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 100, "a"))
+	set := store.Dispatcher{ClassRates: map[string]store.Rate{"a": {PerSecond: 1, Burst: 1}}}
+	b.d.Use(set)
+	b.submit(t, "a", 30, key("k", 1))
+	placed := 0
+	for i := range 20 {
+		if i == 10 { // another leader
+			b.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
+			b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 100, "a")}}, b.clock.Boot(), b.clock.Boot())
+			b.d = b.dispatcher("l2")
+			b.d.Use(set)
+		}
+		placed += b.round(t).Placed
+		if n := b.fleet.OfKey("k"); n != 1 {
+			t.Fatalf("after %d s %d of the key are on nodes", i, n)
+		}
+		for _, id := range b.running(t) {
+			b.end(t, id)
+		}
+		if out := b.round(t); out.Placed != 0 {
+			t.Fatalf("%+v without a token", out)
+		}
+		if b.fleet.OfKey("k") != 0 {
+			t.Fatal("a task that waits for a token holds its permit")
+		}
+		b.clock.Advance(time.Second)
+	}
+	if placed != 20 {
+		t.Errorf("%d placed in 20 s at 1 a second", placed)
+	}
+}
+
+// A round reads no more than there are tokens for, whatever room there is.
+func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]store.Dispatcher{
+		"all":   {Rate: &store.Rate{PerSecond: 10, Burst: 1}},
+		"class": {ClassRates: map[string]store.Rate{"a": {PerSecond: 10, Burst: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, node("n1", 1000, "a"))
+			b.d.Use(set)
+			b.submit(t, "a", 500)
+			b.round(t) // it learns what the queue asks for
+			b.store.read = 0
+			for range 10 {
+				b.clock.Advance(100 * time.Millisecond)
+				if out := b.round(t); out.Placed != 1 {
+					t.Fatalf("%+v", out)
+				}
+			}
+			if b.store.read > 50 {
+				t.Errorf("%d tasks were read to place 10", b.store.read)
 			}
 		})
 	}
