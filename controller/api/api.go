@@ -33,6 +33,7 @@ import (
 type Tasks interface {
 	Create(ctx context.Context, tasks []task.Task) ([]store.CreateOutcome, error)
 	Apply(ctx context.Context, changes []task.Change) (int, error)
+	Known(ctx context.Context, tasks []task.Task) ([]bool, error)
 	Get(ctx context.Context, ids []string) ([]task.Task, error)
 	List(ctx context.Context, f store.Filter) (store.ListPage, error)
 	Counts(ctx context.Context) (map[task.Status]int64, error)

@@ -38,24 +38,52 @@ var (
 // GetHeaders gives the Retry-After.
 func (*full) GetHeaders() http.Header { return http.Header{"Retry-After": {"1"}} }
 
-// room says whether n more tasks may wait, or gives the answer 429. An error of the store is not its own: to store the tasks will fail, too.
-func (b *backlog) room(ctx context.Context, n int) error {
-	if b.limit == 0 {
+// room says whether these tasks may wait, too, or gives the answer: 422 for more than may ever wait at once, else 429. What is known adds nothing
+// and is always let through: it gets the answer of a repeat. That is looked at only where there is no room, so that a submit costs no read else.
+func (s *server) room(ctx context.Context, tasks []task.Task) error {
+	b := &s.backlog
+	if _, ok := b.take(ctx, len(tasks)); ok {
 		return nil
+	}
+	known, err := b.tasks.Known(ctx, tasks)
+	if err != nil {
+		return s.storeFailed(ctx, "to look for tasks that exist", err)
+	}
+	n := 0
+	for _, is := range known {
+		if !is {
+			n++
+		}
+	}
+	if n > b.limit {
+		return invalid("body.tasks", nil, "%d new tasks in one batch, and at most %d may wait at once (MAX_BACKLOG): split it", n, b.limit)
+	}
+	waiting, ok := b.take(ctx, n)
+	if ok {
+		return nil
+	}
+	return &full{ErrorModel: *problem(http.StatusTooManyRequests,
+		fmt.Sprintf("%d tasks wait, and at most %d may (MAX_BACKLOG): try again later", waiting, b.limit))}
+}
+
+// take counts n more tasks as waiting if they may. It says how many waited before. An error of the store is not its own: to store the tasks will
+// fail, too.
+func (b *backlog) take(ctx context.Context, n int) (waiting int64, ok bool) {
+	if b.limit == 0 || n == 0 {
+		return 0, true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.now(); b.at.IsZero() || now.Sub(b.at) >= backlogAge || now.Before(b.at) {
 		counts, err := b.tasks.Counts(ctx)
 		if err != nil {
-			return nil
+			return 0, true
 		}
 		b.counted, b.at = counts[task.Created], now
 	}
 	if b.counted+int64(n) > int64(b.limit) {
-		return &full{ErrorModel: *problem(http.StatusTooManyRequests,
-			fmt.Sprintf("%d tasks wait, and at most %d may (MAX_BACKLOG): try again later", b.counted, b.limit))}
+		return b.counted, false
 	}
 	b.counted += int64(n)
-	return nil
+	return b.counted, true
 }

@@ -41,6 +41,8 @@ func outcomeOf(status int) string {
 		return submitInvalid
 	case http.StatusRequestEntityTooLarge:
 		return submitTooLarge
+	case http.StatusTooManyRequests:
+		return submitFull
 	}
 	return submitError
 }

@@ -92,11 +92,11 @@ func (s *server) submit(ctx context.Context, in *rawInput) (*submitOutput, error
 		s.metrics.submitted(outcomeOf(refused.status), 1)
 		return nil, refused.err()
 	}
-	if err := s.backlog.room(ctx, 1); err != nil {
-		s.metrics.submitted(submitFull, 1)
+	s.stamp(&t)
+	if err := s.room(ctx, []task.Task{t}); err != nil {
+		s.metrics.submitted(outcomeOf(statusOf(err)), 1)
 		return nil, err
 	}
-	s.stamp(&t)
 	outcomes, err := s.Tasks.Create(ctx, []task.Task{t})
 	if err == nil && outcomes[0].Status == store.CreateFailed {
 		err = outcomes[0].Err
@@ -139,8 +139,8 @@ func (s *server) submitBatch(ctx context.Context, in *rawInput) (*batchOutput, e
 		places = append(places, i)
 	}
 	if len(tasks) > 0 {
-		if err := s.backlog.room(ctx, len(tasks)); err != nil {
-			s.metrics.submitted(submitFull, len(tasks))
+		if err := s.room(ctx, tasks); err != nil {
+			s.metrics.submitted(outcomeOf(statusOf(err)), len(tasks))
 			return nil, err
 		}
 		outcomes, err := s.Tasks.Create(ctx, tasks)

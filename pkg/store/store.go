@@ -58,6 +58,8 @@ type Tasks interface {
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 	// Get reads tasks by id; an id that does not exist is missing in the answer. The order is not defined.
 	Get(ctx context.Context, ids []string) ([]task.Task, error)
+	// Known says of each task whether one of its id or its idempotency key is stored, so that Create would not store it.
+	Known(ctx context.Context, tasks []task.Task) ([]bool, error)
 	// Active calls yield for each task that is Assigning, Running or Paused, in no certain order, without attachments and result,
 	// until yield gives an error, which it returns. A task that changes meanwhile may be missing or come twice. Yield may use the store.
 	Active(ctx context.Context, yield func(*task.Task) error) error

@@ -258,6 +258,12 @@ func (s *seamStore) Ripen(ctx context.Context, now int64, limit int) (n int, nex
 	return n, next, err
 }
 
+// Known implements [store.Tasks].
+func (s *seamStore) Known(ctx context.Context, tasks []task.Task) (known []bool, err error) {
+	err = s.ask(ctx, "known", func(bool) error { known, err = s.mem.Known(background, tasks); return err })
+	return known, err
+}
+
 // List implements [store.Tasks].
 func (s *seamStore) List(ctx context.Context, f store.Filter) (page store.ListPage, err error) {
 	err = s.ask(ctx, "list", func(bool) error { page, err = s.mem.List(background, f); return err })

@@ -105,6 +105,25 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 	return out, nil
 }
 
+// Known implements store.Tasks.
+func (s *Store) Known(ctx context.Context, tasks []task.Task) ([]bool, error) {
+	if err := alive(ctx); err != nil {
+		return nil, err
+	}
+	if err := store.CheckBatch(len(tasks)); err != nil {
+		return nil, fmt.Errorf("known: %w", err)
+	}
+	known := make([]bool, len(tasks))
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for i := range tasks {
+		_, byKey := s.tasks.byKey[tasks[i].IdempotencyKey]
+		_, byID := s.tasks.byID[tasks[i].ID]
+		known[i] = byKey || byID
+	}
+	return known, nil
+}
+
 var errPermit = errors.New("another task holds its permit: create it without")
 
 // Apply implements store.Tasks.

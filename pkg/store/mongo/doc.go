@@ -18,7 +18,7 @@
 //
 // # Indexes, and what they serve
 //
-//	id (unique)                                     Get, Apply, Purge, Create's look at what exists, List by a prefix
+//	id (unique)                                     Get, Apply, Purge, Create's and Known's look at what exists, List by a prefix
 //	idempotencyKey (unique, sparse)                 Create's look at what exists
 //	keyPermit (unique, sparse)                      that no two tasks have the same
 //	poolPermit (unique, sparse)                     likewise

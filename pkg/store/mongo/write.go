@@ -99,9 +99,7 @@ func (s *Store) existing(ctx context.Context, tasks []task.Task, refused []int, 
 		return err
 	}
 	if len(keys) > 0 {
-		// $exists lets servers that are strict about sparse indexes use this one.
-		filter := bson.D{{Key: "idempotencyKey", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$in", Value: keys}}}}
-		if err := s.find(ctx, "look for existing tasks", filter, nil, keep); err != nil {
+		if err := s.find(ctx, "look for existing tasks", byKeys(keys), nil, keep); err != nil {
 			return err
 		}
 	}
@@ -120,6 +118,51 @@ func (s *Store) existing(ctx context.Context, tasks []task.Task, refused []int, 
 		}
 	}
 	return nil
+}
+
+// byKeys matches tasks with one of these idempotency keys. $exists lets servers that are strict about sparse indexes use this one.
+func byKeys(keys []string) bson.D {
+	return bson.D{{Key: "idempotencyKey", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$in", Value: keys}}}}
+}
+
+// Known implements store.Tasks. It reads nothing but the indexes.
+func (s *Store) Known(ctx context.Context, tasks []task.Task) ([]bool, error) {
+	if err := store.CheckBatch(len(tasks)); err != nil {
+		return nil, fmt.Errorf("mongodb: known: %w", err)
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	ids, keys := make([]string, len(tasks)), make([]string, 0, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+		if key := tasks[i].IdempotencyKey; key != "" {
+			keys = append(keys, key)
+		}
+	}
+	there := map[string]map[string]bool{"id": {}, "idempotencyKey": {}}
+	look := func(field string, filter bson.D) error {
+		only := options.Find().SetBatchSize(pageSize).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: field, Value: 1}})
+		return s.each(ctx, "look for known tasks", filter, only, func(doc bson.Raw) error {
+			text, _ := doc.Lookup(field).StringValueOK()
+			there[field][text] = true
+			return nil
+		})
+	}
+	if len(ids) > 0 {
+		if err := look("id", bson.D{{Key: "id", Value: bson.D{{Key: "$in", Value: ids}}}}); err != nil {
+			return nil, err
+		}
+	}
+	if len(keys) > 0 {
+		if err := look("idempotencyKey", byKeys(keys)); err != nil {
+			return nil, err
+		}
+	}
+	known := make([]bool, len(tasks))
+	for i := range tasks {
+		known[i] = there["id"][tasks[i].ID] || there["idempotencyKey"][tasks[i].IdempotencyKey]
+	}
+	return known, nil
 }
 
 // Apply implements store.Tasks. The server counts how many changes found their task as they must; a claim whose permit another task holds

@@ -17,6 +17,11 @@ var (
 	taskByID  = "SELECT " + whole + " FROM tasks WHERE id = ?"
 )
 
+const (
+	knownIDs  = "SELECT id FROM tasks WHERE id IN "
+	knownKeys = "SELECT key FROM tasks WHERE key IN "
+)
+
 // newRow is a task on its way in.
 type newRow struct {
 	place  int // in the outcomes
@@ -137,6 +142,41 @@ func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
 		return store.CreateOutcome{Status: store.CreateFailed, Err: fmt.Errorf("task %q: %w", r.id, errPermit)}, nil
 	}
 	return store.CreateOutcome{}, fmt.Errorf("task %q: %w", r.id, errNoObstacle)
+}
+
+// Known implements store.Tasks.
+func (s *Store) Known(ctx context.Context, tasks []task.Task) ([]bool, error) {
+	if err := store.CheckBatch(len(tasks)); err != nil {
+		return nil, fmt.Errorf("sqlite: known: %w", err)
+	}
+	ids, keys := make([]string, len(tasks)), make([]string, 0, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+		if key := tasks[i].IdempotencyKey; key != "" {
+			keys = append(keys, key)
+		}
+	}
+	there := make(map[string]struct{})
+	note := func(kind string) func([]driver.Value) error {
+		return func(row []driver.Value) error {
+			c := cells(row)
+			there[kind+c.text()] = struct{}{}
+			return nil
+		}
+	}
+	err := s.snapshotTasks(ctx, "look for known tasks", func(c *conn) error {
+		return errors.Join(each(c, knownIDs, ids, note("id ")), each(c, knownKeys, keys, note("key ")))
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := make([]bool, len(tasks))
+	for i := range tasks {
+		_, byID := there["id "+tasks[i].ID]
+		_, byKey := there["key "+tasks[i].IdempotencyKey]
+		known[i] = byID || byKey
+	}
+	return known, nil
 }
 
 // newValues is how many values insertNew takes.

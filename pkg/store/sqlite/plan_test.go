@@ -51,6 +51,8 @@ func TestPlans(t *testing.T) {
 		"get":                       {inList(tasksByID, 4), "USING INDEX tasks_id (id=?)"},
 		"what has the key":          {taskByKey, "USING INDEX tasks_key (key=?)"},
 		"what has the id":           {taskByID, "USING INDEX tasks_id (id=?)"},
+		"known ids":                 {inList(knownIDs, 4), "USING COVERING INDEX tasks_id (id=?)"},
+		"known keys":                {inList(knownKeys, 4), "USING COVERING INDEX tasks_key (key=?)"},
 		"active":                    {active, "USING INDEX tasks_status (status=? AND (created,id)>(?,?))"},
 		"wishes":                    {wishes, "USING INDEX tasks_wishes (desired>?)"},
 		"purge":                     {purge, "USING INDEX tasks_id (id=?)"},

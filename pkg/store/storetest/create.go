@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -93,6 +94,29 @@ var createCases = map[string]func(*testing.T, store.Store){
 		}
 		if n := len(drain(t, s, 10)); n != 3 {
 			t.Errorf("%d tasks are stored; want 3", n)
+		}
+	},
+	"create/what is known": func(t *testing.T, s store.Store) {
+		keyed := func(id, key string) task.Task {
+			return with(fresh(id, 0), func(t *task.Task) { t.IdempotencyKey = key })
+		}
+		create(t, s, keyed("t1", "k1"), keyed("t2", ""))
+		got, err := s.Known(t.Context(), []task.Task{keyed("t1", "k1"), keyed("t3", "k1"), keyed("t2", "k2"), keyed("k1", "t1"), keyed("t3", ""), keyed("t3", "k3")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "known", got, []bool{true, true, true, false, false, false})
+		if got, err := s.Known(t.Context(), nil); err != nil || len(got) != 0 {
+			t.Errorf("of none: %v, error %v", got, err)
+		}
+		if got, err := s.Known(t.Context(), many(store.MaxBatch)); err != nil || slices.Contains(got, true) {
+			t.Errorf("of the largest batch, error %v", err)
+		}
+		if _, err := s.Known(t.Context(), many(store.MaxBatch+1)); err == nil {
+			t.Error("a batch over the limit is taken")
+		}
+		if _, err := s.Known(cancelled(t), many(1)); err == nil {
+			t.Error("an ended context is no error")
 		}
 	},
 	"create/twice in one batch": func(t *testing.T, s store.Store) {
