@@ -167,6 +167,9 @@ func TestSettingsOfAFollowerHoldWithinASecondAndOutliveAllControllers(t *testing
 				if d, err := c.Dispatcher(s.t.Context()); err != nil || d.Strategy != "ROUND_ROBIN" || d.Settings == nil || d.Settings.Pools["gpu"] != 1 {
 					t.Errorf("controller %d shows %+v, %v", i, d, err)
 				}
+				if pools, err := c.Pools(s.t.Context()); err != nil || len(pools) != 1 || pools[0].InUse == nil || *pools[0].InUse != 1 {
+					t.Errorf("controller %d shows the pools %+v, %v", i, pools, err)
+				}
 			}
 		}
 		submit("a")

@@ -84,15 +84,26 @@ func (s *steering) Settings(ctx context.Context) (store.Dispatcher, error) {
 	return s.deps.Store.Dispatcher(ctx)
 }
 
-// InUse says how many tasks of each of these pools are on nodes, as far as this controller knows.
-func (s *steering) InUse(pools []string) map[string]int {
+// InUse says how many tasks of each of these pools are on nodes. The leader is asked for it.
+func (s *steering) InUse(ctx context.Context, pools []string) (map[string]int, error) {
 	inUse := make(map[string]int, len(pools))
 	if l := (*Controller)(s).leading(); l != nil {
 		for _, name := range pools {
 			inUse[name] = l.fleet.OfPool(name)
 		}
+		return inUse, nil
 	}
-	return inUse
+	peer, err := s.peer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := peer.Pools(ctx)
+	for _, p := range list {
+		if p.InUse != nil {
+			inUse[p.Name] = *p.InUse
+		}
+	}
+	return inUse, err
 }
 
 // changeTries is how often a change of the settings is tried while others change them, too.

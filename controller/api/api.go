@@ -67,8 +67,8 @@ type Dispatcher interface {
 	// Change changes that, for all controllers and over restarts, and gives what it is then. It returns when nothing begins any more that is
 	// paused by then, or a short time has passed. An error of set is given as it is.
 	Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error)
-	// InUse says how many tasks of each of these pools are on nodes, as far as this controller knows.
-	InUse(pools []string) map[string]int
+	// InUse says how many tasks of each of these pools are on nodes. It gives ErrNoLeader if no leader answers.
+	InUse(ctx context.Context, pools []string) (map[string]int, error)
 	// SetDraining drains a node, or ends that. It gives store.ErrTooMany if too many nodes are drained.
 	SetDraining(ctx context.Context, node string, draining bool) error
 }

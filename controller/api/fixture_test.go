@@ -216,7 +216,12 @@ func (d *dispatcher) Change(_ context.Context, set func(*store.Dispatcher) error
 	return next, nil
 }
 
-func (d *dispatcher) InUse([]string) map[string]int { return d.inUse }
+func (d *dispatcher) InUse(context.Context, []string) (map[string]int, error) {
+	if d.inUse == nil {
+		return nil, api.ErrNoLeader
+	}
+	return d.inUse, nil
+}
 
 func (d *dispatcher) SetDraining(_ context.Context, node string, draining bool) error {
 	if d.err == nil {

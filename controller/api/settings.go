@@ -152,12 +152,7 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 				return nil, s.storeFailed(ctx, "to read the pools", err)
 			}
 			out := &poolsOutput{}
-			names := slices.Sorted(maps.Keys(d.Pools))
-			inUse := s.Dispatcher.InUse(names)
-			out.Body.Items = make([]client.Pool, 0, len(names))
-			for _, name := range names {
-				out.Body.Items = append(out.Body.Items, client.Pool{Name: name, Limit: d.Pools[name], InUse: inUse[name]})
-			}
+			out.Body.Items = s.poolsOf(ctx, d.Pools)
 			return out, nil
 		}))
 	huma.Register(api, op("get-pool", http.MethodGet, "/api/pools/{name}", "Show a pool", "", http.StatusNotFound, http.StatusServiceUnavailable),
@@ -170,7 +165,7 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 			if !ok {
 				return nil, notFound("pool", in.Name)
 			}
-			return &poolOutput{Body: client.Pool{Name: in.Name, Limit: limit, InUse: s.Dispatcher.InUse([]string{in.Name})[in.Name]}}, nil
+			return &poolOutput{Body: s.poolsOf(ctx, map[string]int{in.Name: limit})[0]}, nil
 		}))
 	huma.Register(api, op("set-pool", http.MethodPut, "/api/pools/{name}", "Make a pool, or change its limit",
 		"What is on nodes when a limit goes down goes on; nothing new begins until there is room again.", unwell...),
@@ -178,13 +173,30 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 			if _, err := s.change(ctx, func(d *store.Dispatcher) error { return put(&d.Pools, in.Name, in.Body.Limit) }); err != nil {
 				return nil, err
 			}
-			return &poolOutput{Body: client.Pool{Name: in.Name, Limit: in.Body.Limit, InUse: s.Dispatcher.InUse([]string{in.Name})[in.Name]}}, nil
+			return &poolOutput{Body: s.poolsOf(ctx, map[string]int{in.Name: in.Body.Limit})[0]}, nil
 		}))
 	huma.Register(api, op("remove-pool", http.MethodDelete, "/api/pools/{name}", "Remove a pool", "Tasks of it wait until it is made again.",
 		http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
 			return s.change(ctx, func(d *store.Dispatcher) error { return take(d.Pools, in.Name, "pool") })
 		}))
+}
+
+// poolsOf shows pools by their names, given their limits. Where no leader answers, they are shown without their use.
+func (s *server) poolsOf(ctx context.Context, limits map[string]int) []client.Pool {
+	names := slices.Sorted(maps.Keys(limits))
+	inUse, err := s.Dispatcher.InUse(ctx, names)
+	if err != nil {
+		s.Log.WarnContext(ctx, "api: pools are shown without their use, which no leader tells", "error", err)
+	}
+	pools := make([]client.Pool, len(names))
+	for i, name := range names {
+		pools[i] = client.Pool{Name: name, Limit: limits[name]}
+		if n, known := inUse[name]; known {
+			pools[i].InUse = &n
+		}
+	}
+	return pools
 }
 
 // change changes the settings and shows what they are then.

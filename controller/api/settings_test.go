@@ -55,6 +55,19 @@ func TestPausesAndLimitsAreStored(t *testing.T) {
 	}
 }
 
+// Without a leader the limit of a pool is known, and its use is not: that is no 0.
+func TestWithoutALeaderAPoolIsShownWithoutItsUse(t *testing.T) {
+	t.Parallel()
+	for _, call := range []struct{ method, path, body string }{
+		{http.MethodGet, "/api/pools", ""}, {http.MethodGet, "/api/pools/gpu", ""}, {http.MethodPut, "/api/pools/gpu", `{"limit":3}`},
+	} {
+		res := newFixture(t).do(t, call.method, call.path, call.body)
+		if res.Code != http.StatusOK || !strings.Contains(res.Body.String(), `{"name":"gpu","limit":3}`) {
+			t.Errorf("%s %s: %d %s", call.method, call.path, res.Code, res.Body)
+		}
+	}
+}
+
 func TestBadSettingsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

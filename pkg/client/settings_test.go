@@ -115,7 +115,7 @@ func TestWhatKeepsTasksWaitingIsRead(t *testing.T) {
 		t.Errorf("%+v %v", s, err)
 	}
 	pools, err := c.Pools(ctx)
-	if want := []client.Pool{{Name: "gpu", Limit: 3, InUse: 1}}; err != nil || !reflect.DeepEqual(pools, want) {
+	if want := []client.Pool{{Name: "gpu", Limit: 3, InUse: new(1)}}; err != nil || !reflect.DeepEqual(pools, want) {
 		t.Errorf("%+v %v", pools, err)
 	}
 }

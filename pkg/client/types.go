@@ -212,7 +212,7 @@ type Rate struct {
 type Pool struct {
 	Name  string `json:"name"`
 	Limit int    `json:"limit" minimum:"0" maximum:"10000000"`
-	InUse int    `json:"inUse" required:"false" readOnly:"true" doc:"Tasks of it that are on nodes, as the leader knows; 0 where no controller leads."`
+	InUse *int   `json:"inUse,omitempty" readOnly:"true" doc:"Tasks of it that are on nodes, as the leader knows; absent where no leader answers."`
 }
 
 // Explanation says why a task is where it is, or why it waits and what would help.
