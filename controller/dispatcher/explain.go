@@ -28,6 +28,9 @@ type Explanation struct {
 // Ready is the reason of a task that nothing keeps waiting: it comes in its turn.
 const Ready Reason = "READY"
 
+// NotLookedAt is the reason of tasks whose queue the leader does not know yet: it has to read one of them to know what they ask for.
+const NotLookedAt Reason = "NOT_LOOKED_AT"
+
 // Explain says why a task waits (Created, Passive, without notBefore).
 func (d *Dispatcher) Explain(t *task.Task) Explanation {
 	d.mu.Lock()
@@ -104,18 +107,17 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 		return cmp.Or(cmp.Compare(depths[b], depths[a]), strings.Compare(a, b))
 	}) {
 		l, ok := d.lines.byName[name]
-		why := Ready
-		if ok && l.known {
-			if kept, _ := d.keeps(l, now); kept != "" {
-				why = kept
-			}
+		if !ok {
+			l = &line{name: name}
 		}
+		kept, _ := d.keeps(l, now)
+		why := cmp.Or(kept, Ready)
 		g := groups[why]
 		if g == nil {
 			g = &Group{Reason: why}
 			groups[why] = g
 		}
-		if g.Text == "" && ok && l.known {
+		if g.Text == "" {
 			q := d.ask(l)
 			p := d.cluster.Explain(&q)
 			e := Explanation{Reason: why, Placement: &p}

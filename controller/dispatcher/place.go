@@ -56,6 +56,9 @@ func (d *Dispatcher) room() (slots, queue int) {
 
 // keeps says what keeps a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
 func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
+	if !l.known && !d.settings.paused { // a pause of all is of it, too
+		return NotLookedAt, 0
+	}
 	if _, why, wait := d.gate(l, now); why != "" {
 		return why, wait
 	}
