@@ -99,6 +99,11 @@ func TestChangesAddUpToTheView(t *testing.T) {
 				claims = append(claims, c)
 				f.Reserve([]fleet.Claim{c}, now)
 			},
+			"ask back": func(t *rapid.T) {
+				if c, ok := some(t); ok {
+					f.AskBack([]string{c.ID})
+				}
+			},
 			"drop": func(t *rapid.T) {
 				if c, ok := some(t); ok {
 					f.Drop([]string{c.ID})

@@ -74,6 +74,18 @@ func (f *Fleet) Sent(ids []string, now time.Duration) {
 	}
 }
 
+// AskBack notes that the nodes of claims are asked to give them back if they have not begun. A node that does so refuses no other: its room is
+// free with the report, as with any end.
+func (f *Fleet) AskBack(ids []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if e, ok := f.claims[id]; ok {
+			e.back = true
+		}
+	}
+}
+
 // Drop forgets claims that no node holds.
 func (f *Fleet) Drop(ids []string) {
 	f.mu.Lock()
@@ -130,7 +142,7 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 		if held {
 			m.ended += e.width() - 1
 		}
-		m.refused = m.refused || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased
+		m.refused = m.refused || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased && !(held && e.back)
 		f.touch(m)
 	}
 	if held && r.StartedAt > 0 && r.FinishedAt >= r.StartedAt {

@@ -110,7 +110,7 @@ type member struct {
 	pause       time.Duration  // after it could not be reached, until pausedUntil; it doubles every time
 	pausedUntil time.Duration
 	nonsense    string // what in its last heartbeat cannot be; empty = nothing
-	refused     bool   // it rejected or released a claim since then, or could not be reached: its next heartbeat says more
+	refused     bool   // it rejected or released a claim since then, unasked, or could not be reached: its next heartbeat says more
 }
 
 type entry struct {
@@ -122,6 +122,7 @@ type entry struct {
 	again    int   // times it was sent again since its node has reported anything, as far as said goes
 	said     int64 // the node's count of reports when it was sent again
 
+	back      bool  // its node is asked to give it back if it has not begun
 	seen      int64 // the node's newest heartbeat when it last reported the claim as begun; 0 = not known
 	inherited bool  // it had begun when this leadership did
 }

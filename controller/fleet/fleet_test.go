@@ -237,6 +237,35 @@ func TestANodeThatRefusesGetsNothingUntilItsNextHeartbeat(t *testing.T) {
 	}
 }
 
+// What a node was asked to give back says nothing of the rest: its room is free with the report, and no more than that, whatever its heartbeat
+// counts.
+func TestANodeThatGivesBackWhatItWasAskedForTakesOthersAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, counted := range map[string]struct{ running, queued int }{
+		"the heartbeat is older than the claims":    {0, 0},
+		"the heartbeat counts what is asked back":   {2, 2},
+		"the heartbeat is newer than the giving up": {2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet()
+			look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+			f.Reserve([]fleet.Claim{claim(n1, 1), claim(n1, 2), claim(n1, 3), claim(n1, 4)}, 0)
+			f.Sent([]string{"c1", "c2", "c3", "c4"}, 0)
+			f.AskBack([]string{"c2", "c3", "c4", "unknown"})
+			n := beat("n1", "i1", 2)
+			n.Running, n.Queued = counted.running, counted.queued
+			look(f, time.Second, snapshot("r", n))
+			for i, kind := range []task.Kind{task.ReportStarted, task.ReportStarted, task.ReportReleased, task.ReportReleased} {
+				f.Reported(n1, &task.Report{ID: fmt.Sprint("t", i+1), ClaimID: fmt.Sprint("c", i+1), Kind: kind})
+			}
+			if got := load(t, f, time.Second); got != 2 {
+				t.Errorf("load %d, want the two that run", got)
+			}
+		})
+	}
+}
+
 func TestNothingIsPlacedBesideATaskThatMustBeAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet()

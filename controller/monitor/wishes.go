@@ -111,5 +111,14 @@ func (m *Monitor) order(ctx context.Context, o orders) error {
 	if len(o.list) == 0 || !m.lease.Valid() {
 		return nil
 	}
+	var back []string
+	for i := range o.list {
+		for _, c := range o.list[i].Commands {
+			if c.Kind == events.CommandRecall || c.Kind == events.CommandPause {
+				back = append(back, c.ClaimID)
+			}
+		}
+	}
+	m.fleet.AskBack(back) // before a node can answer
 	return m.transport.Control(ctx, m.lease.Term(), o.list)
 }
