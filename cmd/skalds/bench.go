@@ -74,13 +74,15 @@ restarted it is counted by the tasks' attempts. A memory store keeps the last 10
 			if err := o.complete(cmd, flags.format); err != nil {
 				return err
 			}
-			switch {
-			case o.scenario == recovery && o.fault == faultLeader:
-				return runLeader(cmd, &flags, o)
-			case o.scenario == recovery:
-				return runRecovery(cmd, &flags, o)
+			if o.scenario == recovery && o.fault == faultLeader {
+				return runLeader(cmd, flags.format, o)
 			}
-			return runBench(cmd, &flags, o)
+			return flags.with(func(c *client.Client) error {
+				if o.scenario == recovery {
+					return runRecovery(cmd, c, flags.format, o)
+				}
+				return runBench(cmd, c, flags.format, o)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -142,18 +144,13 @@ func (o *benchOptions) complete(cmd *cobra.Command, f format) error {
 	return nil
 }
 
-func runBench(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
-	c, err := flags.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func runBench(cmd *cobra.Command, c *client.Client, f format, o benchOptions) error {
 	b := newBench(cmd, c, o)
 	report, err := b.measure(cmd.Context())
 	if err != nil {
 		return err
 	}
-	if flags.format == asJSON {
+	if f == asJSON {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
 		err = report.print(cmd.OutOrStdout())

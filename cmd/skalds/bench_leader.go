@@ -52,7 +52,7 @@ type member struct {
 	api *client.Client
 }
 
-func runLeader(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
+func runLeader(cmd *cobra.Command, f format, o benchOptions) error {
 	cfg, err := config.LoadController()
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func runLeader(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
 		return err
 	}
 	report.Timing, report.Pause = d.Timing, longestPause(b.runs, l.killed.UnixMicro())
-	if flags.format == asJSON {
+	if f == asJSON {
 		err = printJSON(cmd.OutOrStdout(), &report)
 	} else {
 		err = report.print(cmd.OutOrStdout())

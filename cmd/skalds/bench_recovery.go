@@ -58,12 +58,7 @@ type recoveryBench struct {
 	timing client.Timing
 }
 
-func runRecovery(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
-	c, err := flags.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func runRecovery(cmd *cobra.Command, c *client.Client, f format, o benchOptions) error {
 	state, err := os.MkdirTemp("", "skalds-bench-")
 	if err != nil {
 		return fmt.Errorf("make a state directory for the nodes: %w", err)
@@ -81,7 +76,7 @@ func runRecovery(cmd *cobra.Command, flags *apiFlags, o benchOptions) error {
 	if err != nil {
 		return err
 	}
-	if flags.format == asJSON {
+	if f == asJSON {
 		return printJSON(cmd.OutOrStdout(), report)
 	}
 	return report.print(cmd.OutOrStdout())

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/skalds-go/skalds/pkg/client"
@@ -40,4 +44,55 @@ func (f *apiFlags) connect() (*client.Client, error) {
 		return nil, usage(f.cmd, "--server is %q, want a URL such as https://skalds.example.org", f.server)
 	}
 	return client.New(client.Config{Server: cfg.Server, Token: string(cfg.APIToken)})
+}
+
+// with does something with a client of the server.
+func (f *apiFlags) with(do func(*client.Client) error) error {
+	c, err := f.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// ask has the server answer a question, and shows the answer.
+func ask[T any](f *apiFlags, question func(context.Context, *client.Client) (T, error), show func(io.Writer, format, *T) error) error {
+	return f.with(func(c *client.Client) error {
+		answer, err := question(f.cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		return show(f.cmd.OutOrStdout(), f.format, &answer)
+	})
+}
+
+// askCommand makes of a command one that does nothing but ask.
+func askCommand[T any](cmd *cobra.Command, question func(context.Context, *client.Client, []string) (T, error), show func(io.Writer, format, *T) error,
+) *cobra.Command {
+	var flags apiFlags
+	flags.add(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return ask(&flags, func(ctx context.Context, c *client.Client) (T, error) { return question(ctx, c, args) }, show)
+	}
+	return cmd
+}
+
+// each does one thing to each of these, as long as the server can be reached, and gives what came of those to which it was done. One that is
+// refused does not keep the others from it.
+func each[T any](ctx context.Context, ids []string, do func(id string) (T, error)) ([]T, error) {
+	done := make([]T, 0, len(ids))
+	var errs []error
+	for _, id := range ids {
+		of, err := do(id)
+		if err == nil {
+			done = append(done, of)
+			continue
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil || unreachable(err) {
+			break
+		}
+	}
+	return done, errors.Join(errs...)
 }

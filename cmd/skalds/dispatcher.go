@@ -39,20 +39,11 @@ func pauseCommand(verb, short, long string, do func(*client.Client, context.Cont
 			if class == "" && cmd.Flags().Changed("class") {
 				return usage(cmd, "--class is empty: say which, or leave it out for all")
 			}
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
 			scope := client.Scope{ClassName: class}
 			if cmd.Flags().Changed("namespace") {
 				scope.Namespace = &namespace
 			}
-			s, err := do(c, cmd.Context(), scope)
-			if err != nil {
-				return err
-			}
-			return printSettings(cmd.OutOrStdout(), flags.format, &s)
+			return ask(&flags, func(ctx context.Context, c *client.Client) (client.Settings, error) { return do(c, ctx, scope) }, printSettings)
 		},
 	}
 	cmd.Flags().StringVar(&class, "class", "", "only this class")
@@ -62,29 +53,14 @@ func pauseCommand(verb, short, long string, do func(*client.Client, context.Cont
 }
 
 func newDispatcherPending() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:   "pending",
 		Short: "Group all tasks that wait by reason",
 		Long: `Group all tasks that wait by the reason for which they do. Tasks that ask for the same (class, labels, namespace, keys, priority, ...) wait in one
 queue; of several queues with one reason it explains the largest. 'skalds task explain' says of one task why it waits and what would help.`,
 		Example: `  skalds dispatcher pending`,
 		Args:    arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			p, err := c.Pending(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return printPending(cmd.OutOrStdout(), flags.format, &p)
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, _ []string) (client.Pending, error) { return c.Pending(ctx) }, printPending)
 }
 
 func printPending(w io.Writer, f format, p *client.Pending) error {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
 )
 
 // healthTimeout is how long the server may take to say how it is.
@@ -22,27 +24,26 @@ is missing, and 3 if it cannot be reached.`,
 		Example: `  skalds health`,
 		Args:    arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
-			defer cancel()
-			missing, err := c.Ready(ctx)
-			if err != nil {
-				return err
-			}
-			if len(missing) > 0 {
-				reasons := make([]string, len(missing))
-				for i, m := range missing {
-					reasons[i] = m.Name + ": " + m.Reason
-				}
-				return errors.New("not ready: " + strings.Join(reasons, "; "))
-			}
-			return printf(cmd.OutOrStdout(), "ready\n")
+			return flags.with(func(c *client.Client) error { return health(cmd, c) })
 		},
 	}
 	flags.addServer(cmd)
 	return cmd
+}
+
+func health(cmd *cobra.Command, c *client.Client) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
+	defer cancel()
+	missing, err := c.Ready(ctx)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		reasons := make([]string, len(missing))
+		for i, m := range missing {
+			reasons[i] = m.Name + ": " + m.Reason
+		}
+		return errors.New("not ready: " + strings.Join(reasons, "; "))
+	}
+	return printf(cmd.OutOrStdout(), "ready\n")
 }

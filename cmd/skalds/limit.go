@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -95,20 +96,12 @@ func newLimitSet() *cobra.Command {
 			if burst != 0 && !rate {
 				return usage(cmd, "--burst is for rates")
 			}
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			if rate {
-				err = c.SetRate(cmd.Context(), kind, name, client.Rate{PerSecond: n, Burst: burst})
-			} else {
-				err = c.SetTaskLimit(cmd.Context(), kind, name, int(n))
-			}
-			if err != nil {
-				return err
-			}
-			return showLimits(cmd, c, flags.format)
+			return changeLimits(&flags, func(ctx context.Context, c *client.Client) error {
+				if rate {
+					return c.SetRate(ctx, kind, name, client.Rate{PerSecond: n, Burst: burst})
+				}
+				return c.SetTaskLimit(ctx, kind, name, int(n))
+			})
 		},
 	}
 	of.add(cmd)
@@ -131,15 +124,7 @@ func newLimitRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			if err := c.RemoveLimit(cmd.Context(), kind, name); err != nil {
-				return err
-			}
-			return showLimits(cmd, c, flags.format)
+			return changeLimits(&flags, func(ctx context.Context, c *client.Client) error { return c.RemoveLimit(ctx, kind, name) })
 		},
 	}
 	of.add(cmd)
@@ -148,31 +133,22 @@ func newLimitRemove() *cobra.Command {
 }
 
 func newLimitList() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:     "list",
 		Short:   "List the limits and the pauses",
 		Example: `  skalds limit list`,
 		Args:    arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return showLimits(cmd, c, flags.format)
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, _ []string) (client.Settings, error) { return c.Limits(ctx) }, printSettings)
 }
 
-func showLimits(cmd *cobra.Command, c *client.Client, f format) error {
-	s, err := c.Limits(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return printSettings(cmd.OutOrStdout(), f, &s)
+// changeLimits makes a change, and shows the limits as they are then.
+func changeLimits(flags *apiFlags, change func(context.Context, *client.Client) error) error {
+	return ask(flags, func(ctx context.Context, c *client.Client) (client.Settings, error) {
+		if err := change(ctx, c); err != nil {
+			return client.Settings{}, err
+		}
+		return c.Limits(ctx)
+	}, printSettings)
 }
 
 func printSettings(w io.Writer, f format, s *client.Settings) error {

@@ -42,29 +42,15 @@ func newNodesUndrain() *cobra.Command {
 	}, "not draining any more", (*client.Client).Undrain)
 }
 
-// nodesCommand does one thing to each node that is named. One that is refused does not keep the others from it.
+// nodesCommand does one thing to each node that is named.
 func nodesCommand(cmd *cobra.Command, done string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	var flags apiFlags
 	cmd.Args = arguments("ID...")
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
-		c, err := flags.connect()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		var errs []error
-		all := make([]string, 0, len(ids))
-		for _, id := range ids {
-			if err := do(c, cmd.Context(), id); err != nil {
-				errs = append(errs, err)
-				if cmd.Context().Err() != nil || unreachable(err) {
-					break
-				}
-				continue
-			}
-			all = append(all, id)
-		}
-		return errors.Join(append(errs, printIDs(cmd.OutOrStdout(), flags.format, all, done))...)
+		return flags.with(func(c *client.Client) error {
+			all, err := each(cmd.Context(), ids, func(id string) (string, error) { return id, do(c, cmd.Context(), id) })
+			return errors.Join(err, printIDs(cmd.OutOrStdout(), flags.format, all, done))
+		})
 	}
 	flags.add(cmd)
 	return cmd
@@ -87,51 +73,27 @@ func printIDs(w io.Writer, f format, ids []string, done string) error {
 }
 
 func newNodesList() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:     "list",
 		Short:   "List the nodes with what they hold",
 		Example: `  skalds nodes list`,
 		Args:    arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			nodes, err := allNodes(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			return printNodes(cmd.OutOrStdout(), flags.format, nodes)
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, _ []string) ([]client.Node, error) {
+		return allNodes(ctx, c)
+	}, func(w io.Writer, f format, nodes *[]client.Node) error {
+		return printNodes(w, f, *nodes)
+	})
 }
 
 func newNodesShow() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a node with its tasks",
 		Example: `  skalds nodes show node-1`,
 		Args:    arguments("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			n, err := c.Node(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return printNode(cmd.OutOrStdout(), flags.format, &n)
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, args []string) (client.Node, error) {
+		return c.Node(ctx, args[0])
+	}, printNode)
 }
 
 func printNodes(w io.Writer, f format, nodes []client.Node) error {

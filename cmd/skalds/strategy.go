@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -22,32 +23,18 @@ func newStrategy() *cobra.Command {
 }
 
 func newStrategyGet() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:     "get",
 		Short:   "Show the strategy, and what the dispatcher does",
 		Example: `  skalds strategy get -o name`,
 		Args:    arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			d, err := c.Dispatcher(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return printDispatcher(cmd.OutOrStdout(), flags.format, &d, time.Now())
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, _ []string) (client.Dispatcher, error) {
+		return c.Dispatcher(ctx)
+	}, printDispatcherNow)
 }
 
 func newStrategySet() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:   "set STRATEGY",
 		Short: "Change the strategy, from the next round on",
 		Long: `Change the strategy of all controllers, from the next round on; it outlives restarts.
@@ -57,21 +44,13 @@ whose machine has the most cpu and memory left, BINPACK the fullest that has roo
 SPREAD:rack), STICKY the one that had tasks of the same stickyKey. IDLE| before any of them takes idle nodes first.`,
 		Example: `  skalds strategy set ROUND_ROBIN`,
 		Args:    arguments("STRATEGY"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			d, err := c.SetStrategy(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return printDispatcher(cmd.OutOrStdout(), flags.format, &d, time.Now())
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, args []string) (client.Dispatcher, error) {
+		return c.SetStrategy(ctx, args[0])
+	}, printDispatcherNow)
+}
+
+func printDispatcherNow(w io.Writer, f format, d *client.Dispatcher) error {
+	return printDispatcher(w, f, d, time.Now())
 }
 
 func printDispatcher(w io.Writer, f format, d *client.Dispatcher, now time.Time) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -14,29 +15,18 @@ import (
 )
 
 func newTaskExplain() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:   "explain ID",
 		Short: "Say why a task is where it is, or why it waits and what would help",
 		Long: `Say in words why a task is where it is. For one that waits it says what keeps it waiting (no node has its class, all that match are full, a rate
 limit, a pause, ...), what would help, and how many nodes each condition leaves.`,
 		Example: `  skalds task explain 0198a1b2`,
 		Args:    arguments("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			e, err := c.Explain(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return printExplanation(cmd.OutOrStdout(), flags.format, &e, time.Now())
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, args []string) (client.Explanation, error) {
+		return c.Explain(ctx, args[0])
+	}, func(w io.Writer, f format, e *client.Explanation) error {
+		return printExplanation(w, f, e, time.Now())
+	})
 }
 
 func printExplanation(w io.Writer, f format, e *client.Explanation, now time.Time) error {

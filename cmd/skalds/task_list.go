@@ -33,12 +33,7 @@ func newTaskList() *cobra.Command {
 			if limit < 0 {
 				return usage(cmd, "--limit is %d, want 0 (all) or more", limit)
 			}
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return listTasks(cmd, c, flags.format, q, limit)
+			return flags.with(func(c *client.Client) error { return listTasks(cmd, c, flags.format, q, limit) })
 		},
 	}
 	f := cmd.Flags()

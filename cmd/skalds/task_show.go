@@ -1,29 +1,21 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
+
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 func newTaskShow() *cobra.Command {
-	var flags apiFlags
-	cmd := &cobra.Command{
+	return askCommand(&cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a task with its result",
 		Example: `  skalds task show 0198a1b2 -o json`,
 		Args:    arguments("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			t, err := c.Get(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return printTask(cmd.OutOrStdout(), flags.format, &t)
-		},
-	}
-	flags.add(cmd)
-	return cmd
+	}, func(ctx context.Context, c *client.Client, args []string) (task.Task, error) {
+		return c.Get(ctx, args[0])
+	}, printTask)
 }

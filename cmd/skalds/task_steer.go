@@ -81,16 +81,7 @@ Go SDK. A task that has ended is refused (exit code 1).`,
 			if err != nil {
 				return err
 			}
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			t, err := c.Update(cmd.Context(), args[0], raw)
-			if err != nil {
-				return err
-			}
-			return printTask(cmd.OutOrStdout(), flags.format, &t)
+			return ask(&flags, func(ctx context.Context, c *client.Client) (task.Task, error) { return c.Update(ctx, args[0], raw) }, printTask)
 		},
 	}
 	cmd.Flags().StringVarP(&attachments, "attachments", "a", "", "the handler's new parameters: `JSON`, @file, or - for standard input")
@@ -135,7 +126,7 @@ func (s *selection) check(cmd *cobra.Command, ids []string) (bool, error) {
 	return selects, nil
 }
 
-// steerCommand does one thing to each task that is named, or to all that are selected. One that is refused does not keep the others from it.
+// steerCommand does one thing to each task that is named, or to all that are selected.
 func steerCommand(cmd *cobra.Command, action, done string, do func(*client.Client, context.Context, string) (task.Task, error)) *cobra.Command {
 	var flags apiFlags
 	var sel selection
@@ -151,17 +142,14 @@ func steerCommand(cmd *cobra.Command, action, done string, do func(*client.Clien
 		if err != nil {
 			return err
 		}
-		c, err := flags.connect()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if !selects {
-			return steerEach(cmd, c, flags.format, ids, do)
-		}
-		filter := client.BulkFilter{LifecycleStatus: status, ClassName: sel.class, Executor: sel.executor, IDPrefix: sel.idPrefix}
-		sum, err := c.Bulk(cmd.Context(), client.Bulk{Action: action, Filter: filter, All: sel.all, DryRun: sel.dryRun})
-		return errors.Join(printBulk(cmd, flags.format, sum, done, sel.dryRun), err)
+		return flags.with(func(c *client.Client) error {
+			if !selects {
+				return steerEach(cmd, c, flags.format, ids, do)
+			}
+			filter := client.BulkFilter{LifecycleStatus: status, ClassName: sel.class, Executor: sel.executor, IDPrefix: sel.idPrefix}
+			sum, err := c.Bulk(cmd.Context(), client.Bulk{Action: action, Filter: filter, All: sel.all, DryRun: sel.dryRun})
+			return errors.Join(printBulk(cmd, flags.format, sum, done, sel.dryRun), err)
+		})
 	}
 	sel.add(cmd, action)
 	flags.add(cmd)
@@ -181,22 +169,10 @@ func printBulk(cmd *cobra.Command, f format, sum client.BulkResult, done string,
 }
 
 func steerEach(cmd *cobra.Command, c *client.Client, f format, ids []string, do func(*client.Client, context.Context, string) (task.Task, error)) error {
-	var done []task.Task
-	var errs []error
-	for _, id := range ids {
-		t, err := do(c, cmd.Context(), id)
-		if err != nil {
-			errs = append(errs, err)
-			if cmd.Context().Err() != nil || unreachable(err) {
-				break
-			}
-			continue
-		}
-		done = append(done, t)
-	}
+	done, err := each(cmd.Context(), ids, func(id string) (task.Task, error) { return do(c, cmd.Context(), id) })
 	table := taskTable{w: cmd.OutOrStdout(), format: f}
 	if len(done) > 0 {
-		errs = append(errs, table.add(done))
+		err = errors.Join(err, table.add(done))
 	}
-	return errors.Join(append(errs, table.end())...)
+	return errors.Join(err, table.end())
 }

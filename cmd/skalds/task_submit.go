@@ -53,19 +53,16 @@ The id of a task that exists is refused (exit code 1); the idempotency key of on
 				}
 				in.Attachments = raw
 			}
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			t, err := c.Submit(cmd.Context(), in)
-			if err != nil {
-				return err
-			}
-			if !wait {
-				return printTask(cmd.OutOrStdout(), flags.format, &t)
-			}
-			return waitAndPrint(cmd, c, flags.format, t.ID, timeout)
+			return flags.with(func(c *client.Client) error {
+				t, err := c.Submit(cmd.Context(), in)
+				if err != nil {
+					return err
+				}
+				if !wait {
+					return printTask(cmd.OutOrStdout(), flags.format, &t)
+				}
+				return waitAndPrint(cmd, c, flags.format, t.ID, timeout)
+			})
 		},
 	}
 	f := cmd.Flags()

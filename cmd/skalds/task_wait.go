@@ -23,12 +23,7 @@ func newTaskWait() *cobra.Command {
   skalds task wait "$(skalds task submit demo.sleep -o name)"`,
 		Args: arguments("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.connect()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return waitAndPrint(cmd, c, flags.format, args[0], timeout)
+			return flags.with(func(c *client.Client) error { return waitAndPrint(cmd, c, flags.format, args[0], timeout) })
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 30s; 0 waits for ever")
