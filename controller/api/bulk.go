@@ -36,7 +36,7 @@ func (s *server) registerBulk(api huma.API) {
 			"no sense are skipped.",
 		BodyReadTimeout: bodyTimeout,
 		Errors:          []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
-	}, listing(s.lists, s.bulk))
+	}, bounded(s.bulk))
 }
 
 func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
@@ -57,6 +57,10 @@ func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
 	if len(f.Status) == 0 && f.ClassName == "" && f.Executor == "" && f.IDPrefix == "" && !in.Body.All {
 		return nil, invalid("body.filter", nil, "selects every task: say what to select, or all")
 	}
+	if !s.lists.wait(ctx) {
+		return nil, unavailable("too many lists are read at once; try again")
+	}
+	defer s.lists.release()
 	var out bulkOutput
 	for began := s.Now(); ; {
 		page, err := s.Tasks.List(ctx, f)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -82,17 +81,10 @@ var errTooLong = fmt.Errorf("the call took longer than %s", answerLimit)
 // bounded has a call end within answerLimit, whatever it waits for.
 func bounded[I, O any](call func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
 	return func(ctx context.Context, in *I) (*O, error) {
-		ctx, cancel := lasting(ctx, answerLimit)
+		ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errTooLong)
 		defer cancel()
 		return call(ctx, in)
 	}
-}
-
-// lasting is the context of what a call asks for: it ends with the call's time, and not with the client. The MongoDB driver closes the
-// connection of a command that is given up, and the server works on: clients in a hurry would have connections made without end, more
-// commands run at once than the limits say, and the leader's renewals wait behind them.
-func lasting(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), limit, errTooLong)
 }
 
 // storeFailed turns an error of the store into an answer, and logs it. What the call was about to do is in doing.
@@ -110,7 +102,11 @@ func (s *server) registryFailed(ctx context.Context, doing string, err error) er
 
 // failed makes the answer. down says that the part does not answer, which also one says that has not by the end of the call's time.
 func (s *server) failed(ctx context.Context, part, caveat, doing string, down bool, err error) error {
-	if down || errors.Is(context.Cause(ctx), errTooLong) {
+	late := errors.Is(context.Cause(ctx), errTooLong)
+	switch {
+	case ctx.Err() != nil && !late: // the client is gone, or the process ends; nobody is to blame
+		return unavailable("the request was given up while it was handled")
+	case late || down:
 		s.Log.WarnContext(ctx, "api: no answer", "of", part, "doing", doing, "error", err)
 		return unavailable(part + " does not answer (" + doing + ")" + caveat + "; try again")
 	}

@@ -57,18 +57,7 @@ func (s *server) registerRead(api huma.API) {
 		OperationID: "list-tasks", Method: http.MethodGet, Path: "/api/tasks", Tags: []string{"tasks"},
 		Summary: "List tasks, the newest first",
 		Errors:  []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
-	}, listing(s.lists, s.list))
-}
-
-// listing has a call wait for its turn among those that read lists, as long as its client does, and then end within answerLimit.
-func listing[I, O any](lists limiter, call func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
-	return func(ctx context.Context, in *I) (*O, error) {
-		if !lists.wait(ctx) {
-			return nil, unavailable("too many lists are read at once; try again")
-		}
-		defer lists.release()
-		return bounded(call)(ctx, in)
-	}
+	}, bounded(s.list))
 }
 
 // read gives one task; an error is an answer.
@@ -88,8 +77,7 @@ func (s *server) get(ctx context.Context, in *getInput) (*taskOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := ctx
-	ctx, cancel := lasting(client, wait+answerLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+answerLimit, errTooLong)
 	defer cancel()
 	t, err := s.read(ctx, in.ID)
 	if err != nil || wait == 0 || t.LifecycleStatus.Terminal() {
@@ -99,12 +87,12 @@ func (s *server) get(ctx context.Context, in *getInput) (*taskOutput, error) {
 		return nil, unavailable("too many calls wait for tasks: at most " + strconv.Itoa(maxWaiters) + " may; try again, or without wait")
 	}
 	defer s.waiters.release()
-	t, err = s.waitFor(ctx, client.Done(), t, wait)
+	t, err = s.waitFor(ctx, t, wait)
 	return &taskOutput{Body: t}, err
 }
 
-// waitFor looks at a task, with growing pauses, until it has ended, the time is over, or the client is gone.
-func (s *server) waitFor(ctx context.Context, gone <-chan struct{}, t *task.Task, wait time.Duration) (*task.Task, error) {
+// waitFor looks at a task, with growing pauses, until it has ended or the time is over.
+func (s *server) waitFor(ctx context.Context, t *task.Task, wait time.Duration) (*task.Task, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
@@ -117,9 +105,9 @@ func (s *server) waitFor(ctx context.Context, gone <-chan struct{}, t *task.Task
 		case <-draining(ctx):
 			poll.Stop()
 			return t, nil
-		case <-gone:
+		case <-ctx.Done():
 			poll.Stop()
-			return t, nil
+			return nil, s.storeFailed(ctx, "to wait for a task", ctx.Err())
 		}
 		next, err := s.read(ctx, t.ID)
 		if err != nil || next.LifecycleStatus.Terminal() {
@@ -151,6 +139,10 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if in.Cursor != "" && in.Page != 0 {
 		return nil, invalid("query.page", in.Page, "must not be given with a cursor")
 	}
+	if !s.lists.wait(ctx) {
+		return nil, unavailable("too many lists are read at once; try again")
+	}
+	defer s.lists.release()
 	f := store.Filter{
 		Status: status, ClassName: in.ClassName, Executor: in.Executor, IDPrefix: in.ID,
 		Skip: max(in.Page-1, 0) * in.PageSize, Cursor: in.Cursor, Total: in.Cursor == "",

@@ -80,7 +80,33 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.closeErr
 }
 
-// bounded ends a call in time, also where it takes several commands; the caller's context may end it sooner.
+// patience is how long a call may go on whose caller has given up.
+const patience = time.Second
+
+// bounded ends a call in time, also where it takes several commands. The caller's context may end it sooner: its deadline at once, but a
+// caller that gives up only after patience. The driver closes the connection of a command that is given up, while the server works on at it.
+// Callers in a hurry would have more commands run at once than anybody asks for, and connections made without end, two at a time, which
+// others wait for; the leader's renewals among them.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, store.OpTimeout)
+	if ctx.Err() != nil {
+		return ctx, func() {}
+	}
+	end := time.Now().Add(store.OpTimeout)
+	if at, ok := ctx.Deadline(); ok && at.Before(end) {
+		end = at
+	}
+	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-own.Done(): // the call is over
+		}
+	})
+	return own, func() {
+		stop()
+		cancel()
+	}
 }
