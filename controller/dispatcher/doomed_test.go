@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,5 +52,27 @@ func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
 	id := b.submit(t, "a", 1, func(t *task.Task) { t.CreateDateTime = 1_000_000 })[0]
 	if placed := b.rounds(t, true); placed != 1 || b.get(t, id).LifecycleStatus != task.Assigning {
 		t.Errorf("%d placed, it is %s", placed, b.get(t, id).LifecycleStatus)
+	}
+}
+
+// A task that fits into no event has been claimed when that shows. It ends with the reason, and nothing else is held up by it, nor its node.
+func TestATaskThatFitsIntoNoEventFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 8, "a"))
+	ids := b.submit(t, "a", 3)
+	b.wire.never = map[string]error{ids[1]: errors.New("900 bytes too long")}
+	out, err := b.d.Round(t.Context(), true)
+	if err != nil || out.Placed != 2 || out.Failed != 0 {
+		t.Fatalf("%+v %v", out, err)
+	}
+	if got := b.get(t, ids[1]); got.LifecycleStatus != task.Failed || !strings.Contains(got.Error, "900 bytes too long") || got.Executor != "" {
+		t.Errorf("%+v", got)
+	}
+	if b.claims() != 2 || b.wire.total() != 2 {
+		t.Errorf("%d claims are held, %d tasks sent", b.claims(), b.wire.total())
+	}
+	b.submit(t, "a", 1, named("next"))
+	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 1 {
+		t.Errorf("%+v %v: its node is left out", out, err)
 	}
 }

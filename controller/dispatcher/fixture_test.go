@@ -29,6 +29,7 @@ type wire struct {
 	claims  map[string]int      // claim id -> times
 	outcome transport.Outcome
 	err     error
+	never   map[string]error // task id -> why it fits into no event
 }
 
 func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []transport.Result {
@@ -38,6 +39,10 @@ func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []t
 	for i, b := range batches {
 		results[i] = transport.Result{Outcomes: make([]transport.Outcome, len(b.Tasks)), Err: w.err}
 		for j := range b.Tasks {
+			if why := w.never[b.Tasks[j].ID]; why != nil {
+				results[i].Outcomes[j], results[i].Never = transport.NotSent, map[int]error{j: why}
+				continue
+			}
 			results[i].Outcomes[j] = w.outcome
 			if w.outcome == transport.Sent {
 				w.sent[b.To.Node] = append(w.sent[b.To.Node], b.Tasks[j].ID)

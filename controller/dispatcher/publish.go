@@ -7,11 +7,12 @@ import (
 
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// publish sends claims to their nodes, one batch for each node, and says how many certainly did not go out.
-func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
+// publish sends claims to their nodes, one batch for each node. What certainly did not go out waits again; what never can ends.
+func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 	at, sizes := make(map[fleet.Key]int), make(map[fleet.Key]int)
 	for _, p := range won {
 		sizes[p.to.Key]++
@@ -32,21 +33,25 @@ func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
 	}
 	d.mu.Unlock()
 	var sent []string
-	var back []*task.Task
+	var back, doomed []*task.Task
+	var reasons []string // of the doomed
 	var failure error
 	unknown := 0
-	for i, r := range d.transport.Assign(ctx, d.lease.Term(), batches) {
-		if r.Err != nil {
-			failure = r.Err
+	for i, res := range d.transport.Assign(ctx, d.lease.Term(), batches) {
+		if res.Err != nil {
+			failure = res.Err
 			// Or it would draw all tasks, since its load stays the least.
 			d.fleet.Unreachable(batches[i].To.Key, d.clock.Boot())
 		} else {
 			d.fleet.Reached(batches[i].To.Key)
 		}
-		for j, outcome := range r.Outcomes {
+		for j, outcome := range res.Outcomes {
 			t := &batches[i].Tasks[j]
 			if outcome == transport.NotSent {
 				back = append(back, t)
+				if why, never := res.Never[j]; never {
+					doomed, reasons = append(doomed, t), append(reasons, "cannot be sent to a node: "+why.Error())
+				}
 				continue
 			}
 			if outcome == transport.Unknown {
@@ -61,7 +66,27 @@ func (d *Dispatcher) publish(ctx context.Context, won []pick) (int, error) {
 		d.log.Warn("an assignment was not published; what may be on its way is sent again, the rest waits again",
 			"given_back", len(back), "error", failure)
 	}
-	return len(back), d.giveBack(ctx, back)
+	r.out.Placed += len(sent)
+	r.out.Failed += len(back) - len(doomed)
+	if err := d.giveBack(ctx, back); err != nil {
+		return err
+	}
+	now := d.clock.Now().UnixMilli()
+	ends := make([]task.Change, len(doomed))
+	for i, t := range doomed {
+		ends[i] = task.Refuse(t, reasons[i], now)
+	}
+	return d.end(ctx, ends)
+}
+
+// end ends tasks that wait and cannot run.
+func (d *Dispatcher) end(ctx context.Context, ends []task.Change) error {
+	for page := range slices.Chunk(ends, store.MaxBatch) {
+		if _, err := d.store.Apply(ctx, page); err != nil && !d.refusal(ctx, err) {
+			return fmt.Errorf("end %d tasks that cannot run: %w", len(page), err)
+		}
+	}
+	return nil
 }
 
 // giveBack undoes claims that no node can have seen. It stops when the leadership may be over: from then on another leader may send
@@ -92,6 +117,9 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 	switch _, err := d.store.Apply(ctx, changes); {
 	case err == nil:
 		d.fleet.Drop(ids)
+		for i := range back {
+			changes[i].Apply(back[i])
+		}
 	case d.refusal(ctx, err):
 		d.fleet.Sent(ids, d.clock.Boot()) // it never takes effect
 	default:

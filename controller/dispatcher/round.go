@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -279,10 +278,8 @@ func (d *Dispatcher) flush(ctx context.Context, r *round) error {
 	if d.lease.Remaining() <= 0 {
 		return ErrNotLeading
 	}
-	for page := range slices.Chunk(r.ends, store.MaxBatch) {
-		if _, err := d.store.Apply(ctx, page); err != nil && !d.refusal(ctx, err) {
-			return fmt.Errorf("end %d tasks that cannot run: %w", len(page), err)
-		}
+	if err := d.end(ctx, r.ends); err != nil {
+		return err
 	}
 	r.ends = r.ends[:0]
 	if len(r.picks) == 0 {
@@ -294,8 +291,5 @@ func (d *Dispatcher) flush(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	failed, err := d.publish(ctx, won)
-	r.out.Placed += len(won) - failed
-	r.out.Failed += failed
-	return err
+	return d.publish(ctx, r, won)
 }

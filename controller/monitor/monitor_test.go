@@ -37,6 +37,7 @@ type wire struct {
 	told     []int
 	mute     bool // announcements do not arrive
 	err      error
+	never    error // no task fits into an event
 }
 
 func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
@@ -61,6 +62,10 @@ func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []t
 	for i, b := range batches {
 		results[i] = transport.Result{Outcomes: make([]transport.Outcome, len(b.Tasks)), Err: w.err}
 		for j := range b.Tasks {
+			if w.never != nil {
+				results[i].Outcomes[j], results[i].Never = transport.NotSent, map[int]error{j: w.never}
+				continue
+			}
 			w.tasks = append(w.tasks, b.Tasks[j].ClaimID)
 		}
 	}
@@ -335,6 +340,25 @@ func TestAClaimThatWasNeverWrittenIsForgotten(t *testing.T) {
 	b.round(t)
 	if _, claims := b.fleet.Size(); claims != 0 || len(b.wire.tasks) != 0 || b.room == 0 {
 		t.Fatalf("%d claims held, sent %v", claims, b.wire.tasks)
+	}
+}
+
+// A claim that fits into no event cannot be sent again: that is neither a failure of the round nor the silence of its node.
+func TestANodeIsNotMuteForWhatCannotBeSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.assigned(t, "t", true)
+	b.wire.never = errors.New("too large")
+	for range 10 {
+		b.clock.Advance(resend)
+		b.beat(t)
+		b.round(t)
+	}
+	if a, aside := b.fleet.IsAside(n1.Node, b.clock.Boot()); aside || !b.takes() {
+		t.Errorf("its node takes no work: %+v", a)
+	}
+	if b.get(t, "t").LifecycleStatus != task.Assigning {
+		t.Error("it is taken from its node, which may have it")
 	}
 }
 

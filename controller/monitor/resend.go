@@ -67,12 +67,17 @@ func (m *Monitor) again(ctx context.Context) error {
 		if r.Err != nil {
 			return fmt.Errorf("send %d claims again to node %s: %w", len(batches[i].Tasks), batches[i].To.Node, r.Err)
 		}
-		ids := make([]string, len(batches[i].Tasks))
-		for j := range ids {
-			ids[j] = batches[i].Tasks[j].ClaimID
+		ids := make([]string, 0, len(batches[i].Tasks))
+		for j := range batches[i].Tasks {
+			t := &batches[i].Tasks[j]
+			if why, never := r.Never[j]; never { // its node has it from a leader that could send it, or it waits again when the node is gone
+				m.log.Warn("a claim that was not reported cannot be sent again", "task", t.ID, "node", t.Executor, "error", why)
+				continue
+			}
+			ids = append(ids, t.ClaimID)
 		}
 		m.fleet.Again(ids)
-		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(batches[i].Tasks))
+		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(ids))
 	}
 	return nil
 }

@@ -55,9 +55,8 @@ func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
 		e.Tasks[i] = events.Assigned(&b.Tasks[i])
 	}
 	encoded, err := events.EncodeAssign(e, k.limit)
-	if err != nil {
-		r.Err = err
-		return r
+	if err != nil { // for one of them, which is to hold up no other
+		encoded, r.Never = k.oneByOne(e)
 	}
 	for _, v := range encoded {
 		outcome := Sent
@@ -76,6 +75,25 @@ func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
 		}
 	}
 	return r
+}
+
+// oneByOne encodes each task as an event of its own, and says which of them cannot be.
+func (k *Kafka) oneByOne(e events.Assign) (encoded []events.Encoded, never map[int]error) {
+	never = make(map[int]error)
+	tasks := e.Tasks
+	for i := range tasks {
+		e.Tasks = tasks[i : i+1]
+		values, err := events.EncodeAssign(e, k.limit)
+		if err != nil {
+			never[i] = err
+			continue
+		}
+		for _, v := range values {
+			v.From, v.To = i, i+1
+			encoded = append(encoded, v)
+		}
+	}
+	return encoded, never
 }
 
 // Settle tells nodes which of their final reports are settled. What does not arrive, the nodes will report again.

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,11 +104,47 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestATaskThatFitsIntoNoEventIsCertainlyNotSent(t *testing.T) {
+// A task that fits into no event is certainly not sent, and says why; those beside it are sent as if it were not there.
+func TestATaskThatFitsIntoNoEventHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		attachments string
+		want        error
+	}{
+		"too large":     {`"` + strings.Repeat("x", limit) + `"`, events.ErrTooLarge},
+		"not encodable": {`{"a":`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bus, k := setup()
+			list := tasks(4, 10)
+			list[1].Attachments, list[3].Attachments = json.RawMessage(c.attachments), json.RawMessage(c.attachments)
+			r := k.Assign(t.Context(), 1, []transport.Batch{{To: to, Tasks: list}})[0]
+			want := []transport.Outcome{transport.Sent, transport.NotSent, transport.Sent, transport.NotSent}
+			if r.Err != nil || !slices.Equal(r.Outcomes, want) || len(r.Never) != 2 || r.Never[1] == nil || !errors.Is(r.Never[3], cmp.Or(c.want, r.Never[3])) {
+				t.Errorf("%+v", r)
+			}
+			var sent []string
+			for _, rec := range bus.Records(events.TopicAssign) {
+				a, err := events.DecodeAssign(rec.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent = append(sent, a.TaskIDs...)
+			}
+			if !slices.Equal(sent, []string{"t0", "t2"}) {
+				t.Errorf("sent %v", sent)
+			}
+		})
+	}
+}
+
+// A batch of nothing but such tasks publishes nothing.
+func TestNothingIsPublishedForTasksThatFitIntoNoEvent(t *testing.T) {
 	t.Parallel()
 	bus, k := setup()
 	r := k.Assign(t.Context(), 1, []transport.Batch{{To: to, Tasks: tasks(1, limit)}})[0]
-	if !errors.Is(r.Err, events.ErrTooLarge) || r.Outcomes[0] != transport.NotSent || len(bus.Records(events.TopicAssign)) != 0 {
+	if r.Err != nil || !errors.Is(r.Never[0], events.ErrTooLarge) || r.Outcomes[0] != transport.NotSent || len(bus.Records(events.TopicAssign)) != 0 {
 		t.Errorf("%+v", r)
 	}
 }

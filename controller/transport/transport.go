@@ -29,10 +29,12 @@ const (
 	Unknown
 )
 
-// Result is what became of a batch: one outcome for each task, and the error of those that are not Sent.
+// Result is what became of a batch: one outcome for each task, and the error of those that are not Sent. Of a task that fits into no event,
+// and so would fare no better at another try, the error is in Never, by its place in the batch; it is NotSent, and the others are as without it.
 type Result struct {
 	Outcomes []Outcome
 	Err      error
+	Never    map[int]error
 }
 
 // Settlement is claims of one node whose final reports are settled.
