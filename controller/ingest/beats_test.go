@@ -95,3 +95,20 @@ func TestHeartbeatsDoNotWaitForTheStore(t *testing.T) {
 		}
 	})
 }
+
+// A process that leads anew, since its store was away, hears heartbeats when its last leadership has ended: that does not wait for a store that
+// hangs again, or nodes that Redis does not answer would stop.
+func TestTheEndDoesNotWaitForAStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.store.hangs = true
+		stop := run(t, b.service())
+		synctest.Wait()
+		began := time.Now() // of the bubble
+		stop()
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}

@@ -38,6 +38,7 @@ type faulty struct {
 	fails   int
 	refuses string // id of a task whose results it refuses
 	deaf    bool   // it refuses everything
+	hangs   bool   // it stores no positions, and says nothing
 	largest int    // bytes of results in one call, at most
 }
 
@@ -61,6 +62,14 @@ func (f *faulty) Apply(ctx context.Context, changes []task.Change) (int, error) 
 		}
 	}
 	return f.Store.Apply(ctx, changes)
+}
+
+func (f *faulty) SavePositions(ctx context.Context, topic string, at map[int]store.Position) error {
+	if f.hangs {
+		<-ctx.Done()
+		return store.ErrUnavailable
+	}
+	return f.Store.SavePositions(ctx, topic, at)
 }
 
 // shelf remembers what was quarantined.

@@ -26,6 +26,7 @@ type Bus interface {
 const (
 	settleAfter = 50 * time.Millisecond // how long a settled claim may wait for others to be told of together
 	saveAfter   = time.Second           // how long a position may wait to be stored
+	lastSave    = time.Second / 4       // how long storing them may take at the end
 	drainLimit  = 4000                  // records that one round takes in, but for those of the read that passes it
 	drainBytes  = 16 << 20              // and bytes of them
 	firstPause  = 20 * time.Millisecond // pause after a round that failed; doubles up to lastPause
@@ -233,7 +234,7 @@ func (s *Service) loop(ctx context.Context, in <-chan batch) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.Save(context.WithoutCancel(ctx))
+			s.End(ctx)
 			return
 		case b := <-in:
 			hadSettled := s.ingest.waiting > 0
@@ -296,6 +297,14 @@ func sizeOf(records []kafka.Record) int {
 		n += len(records[i].Value)
 	}
 	return n
+}
+
+// End stores the positions when the context has ended. A store that hangs must not hold that up: in the process that leads anew nobody hears
+// heartbeats until then.
+func (s *Service) End(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	defer cancel()
+	s.Save(ctx)
 }
 
 // Save stores the positions. Where it fails, records will be read again, which does no harm.

@@ -18,6 +18,7 @@ import (
 //   - A node never runs tasks of more slots than its capacity, nor than its capacity for their class, and none is placed where it may not run.
 //   - No permit is held twice, so no more tasks of a key or a pool are held than there are permits, and no more of a key run at once.
 //   - A leader places nothing that the settings which it has been told of, or newer ones, forbid; and soon after the faults it knows the newest.
+//   - In seeds where dependencies alone go away, nothing is moved by that.
 //   - A crash is counted only of a process that died and had not been told to stop, and what crashed twice runs alone.
 //   - When the faults stop, nothing is placed at a node that people want drained, and nothing pauses there.
 //   - A node starts nothing on the word of a leader with a lower term than it has seen.
@@ -41,6 +42,7 @@ type checker struct {
 	replaced map[string]time.Duration // when its successor first said that it is dead
 	sessions map[string]*session      // by incarnation
 	drained  map[string]time.Duration // by the ids of nodes that people want drained: since when
+	evicted  map[string]time.Duration // when a node was put out of the registry, by incarnation
 	finals   map[uint64][]string      // claims whose final report stands in the record of this serial
 	ended    int                      // tasks in a terminal state
 	// changes counts what has happened in the store, and looked is what it was when allEnded found that not all have.
@@ -78,13 +80,14 @@ type claimRecord struct {
 	alone    bool // nothing may run beside it
 	reported bool // its final report is on the bus
 	at       time.Duration
-	node     string // incarnation
+	began    time.Duration // its first run; 0 = none
+	node     string        // incarnation
 }
 
 func newChecker(w *world, cfg *settings) *checker {
 	return &checker{world: w, cfg: cfg, steering: make([]inForce, 1), holders: map[string]string{}, inUse: map[string]int{}, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
 		beats: map[string]time.Duration{}, left: map[string]time.Duration{},
-		replaced: map[string]time.Duration{}, sessions: map[string]*session{}, drained: map[string]time.Duration{}, finals: map[uint64][]string{}}
+		replaced: map[string]time.Duration{}, sessions: map[string]*session{}, drained: map[string]time.Duration{}, evicted: map[string]time.Duration{}, finals: map[uint64][]string{}}
 }
 
 func (c *checker) violate(format string, args ...any) {
@@ -157,6 +160,7 @@ func (c *checker) changed(by *process, as role, version int64, before, after *ta
 	if after.LifecycleStatus == task.Finished && !was && (string(after.Result) != result(after.ClaimID) || !c.claim(after.ClaimID).finished) {
 		c.violate("%s is finished by claim %s with the result %s, which no run of that claim gave", t.id, after.ClaimID, after.Result)
 	}
+	c.moved(as, before, after)
 	c.permitted(before, after)
 	c.wished(t, as, before, after, change)
 	c.timed(t, as, before, after)

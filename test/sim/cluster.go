@@ -27,7 +27,8 @@ type settings struct {
 	steers                    int  // how often people change the settings
 	sideSlots                 int  // of a node for the second class
 	order                     order.Mode
-	timed                     int // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
+	outages                   bool // nothing goes wrong but that dependencies go away and controllers change
+	timed                     int  // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
 
 	heartbeat, lostAfter, stopMargin time.Duration
 	lease, resendAfter, interval     time.Duration
@@ -55,6 +56,7 @@ type guards struct {
 	noAlone         bool // a task that processes died of runs beside others
 	noWait          bool // a heartbeat counts before the replica has it
 	noPermit        bool // the store lets two tasks hold one permit
+	noListen        bool // a leader hears no heartbeats before it knows from where to read reports
 	noBarrier       bool // work is given away without a look at what is under way
 }
 

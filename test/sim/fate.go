@@ -10,17 +10,21 @@ import (
 type fate struct {
 	*cluster
 	process *process
-	kinds   []func(*fate)
+	kinds   []kind
 	mending []func() // what ends the faults that last
 	over    bool
 	hushed  bool // a node
+	away    away
 }
 
-// faults are the kinds of fault by name, those that happen more often more than once.
-var faults = []struct {
+// kind is a kind of fault.
+type kind struct {
 	name string
 	do   func(*fate)
-}{
+}
+
+// faults are the kinds of fault, those that happen more often more than once.
+var faults = []kind{
 	{"crash-node", (*fate).crashNode}, {"crash-node", (*fate).crashNode}, {"crash-controller", (*fate).crashController},
 	{"freeze-node", (*fate).freezeNode}, {"twin", (*fate).twin}, {"freeze-controller", (*fate).freezeController},
 	{"stop-node", (*fate).stopNode}, {"stop-controller", (*fate).stopController},
@@ -33,10 +37,14 @@ var faults = []struct {
 // startFate begins the faults; only, if it is not empty, says which kinds.
 func (cl *cluster) startFate(only []string) {
 	f := &fate{cluster: cl, process: cl.world.process("fate", million)}
+	from := faults
+	if cl.cfg.outages {
+		from = outages
+	}
 	for len(f.kinds) < 2 {
-		for _, kind := range faults {
-			if len(only) > 0 && slices.Contains(only, kind.name) || len(only) == 0 && cl.world.chance(350) {
-				f.kinds = append(f.kinds, kind.do)
+		for _, k := range from {
+			if len(only) > 0 && slices.Contains(only, k.name) || len(only) == 0 && cl.world.chance(350) {
+				f.kinds = append(f.kinds, k)
 			}
 		}
 	}
@@ -52,7 +60,7 @@ func (f *fate) run() {
 		if w.now >= f.cfg.faults {
 			break
 		}
-		f.kinds[w.rng.IntN(len(f.kinds))](f)
+		f.kinds[w.rng.IntN(len(f.kinds))].do(f)
 	}
 	w.note("fate", "the faults are over")
 	f.over, f.check.mended = true, w.now

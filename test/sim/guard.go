@@ -20,6 +20,7 @@ var guardSwitches = map[string]func(*guards){
 	"alone":     func(g *guards) { g.noAlone = true },
 	"replicas":  func(g *guards) { g.noWait = true },
 	"permit":    func(g *guards) { g.noPermit = true },
+	"listen":    func(g *guards) { g.noListen = true },
 	"barrier":   func(g *guards) { g.noBarrier = true },
 }
 

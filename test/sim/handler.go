@@ -48,6 +48,7 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 	if ctx.Err() != nil {
 		late := min(luck%190, 95) // half of them as late as they may
 		w.rest(s.node.cfg.stopMargin*time.Duration(late)/100, nil)
+		s.node.check.cutOff(run, context.Cause(ctx))
 		s.node.check.end(run, context.Cause(ctx).Error())
 		return nil, context.Cause(ctx)
 	}

@@ -40,6 +40,7 @@ type leadership struct {
 	told       int64 // version of the newest settings that it has been told of
 	goesBy     int64 // what that was when the dispatcher's round began
 	leading    bool
+	begun      time.Duration // since when
 	batches    []batch
 }
 
@@ -187,18 +188,32 @@ func (l *leadership) try(what string, f func(context.Context) error) bool {
 }
 
 func (l *leadership) begin() {
-	begun := leader.Beginning{
-		Listen:   func() { l.listen("listen", l.hear) },
+	listen, load := func() { l.listen("listen", l.hear) }, l.service.Load
+	if l.guards.noListen {
+		load = func(ctx context.Context) error {
+			err := l.service.Load(ctx)
+			if err == nil {
+				listen()
+			}
+			return err
+		}
+	}
+	steps := leader.Beginning{
+		Listen: func() {
+			if !l.guards.noListen {
+				listen()
+			}
+		},
 		Announce: l.announce,
-		Load:     l.service.Load,
+		Load:     load,
 		Prime: func(ctx context.Context) error {
 			if err := l.monitor.Prime(ctx); err != nil {
 				return err
 			}
 			return l.follow(ctx)
 		},
-	}.Run(l.try)
-	if !begun {
+	}
+	if !steps.Run(l.try) {
 		return
 	}
 	l.world.note(l.process.name, "begins to work as leader of term %d", l.lease.Term())
@@ -207,7 +222,7 @@ func (l *leadership) begin() {
 	l.act("recall", l.recall)
 	l.act("dispatcher", l.place)
 	l.act("agenda", l.keepTimes)
-	l.leading = true
+	l.leading, l.begun = true, l.world.now
 }
 
 func (l *leadership) announce(ctx context.Context) error {

@@ -105,7 +105,7 @@ func (l *leadership) takeIn() {
 			l.service.Save(l.listening)
 		}
 	}
-	l.service.Save(context.WithoutCancel(l.listening))
+	l.service.End(l.listening)
 }
 
 func (l *leadership) take() bool {

@@ -54,9 +54,9 @@ func parse(args []string) (command, error) {
 	}
 	if only != "" {
 		c.only = strings.Split(only, ",")
-		for _, kind := range c.only {
-			if !slices.Contains(faultNames(), kind) {
-				return command{}, fmt.Errorf("-only %q: of %s", kind, strings.Join(faultNames(), ", "))
+		for _, name := range c.only {
+			if !slices.Contains(faultNames(), name) || outageNamed(name) != outageNamed(c.only[0]) {
+				return command{}, fmt.Errorf("-only %q: of %s; outages alone (%s)", name, strings.Join(faultNames(), ", "), names(outages))
 			}
 		}
 	}
@@ -70,11 +70,19 @@ func parse(args []string) (command, error) {
 	return c, nil
 }
 
+func names(kinds []kind) string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.name
+	}
+	return strings.Join(list, ", ")
+}
+
 func faultNames() []string {
 	var names []string
-	for _, kind := range faults {
-		if !slices.Contains(names, kind.name) {
-			names = append(names, kind.name)
+	for _, k := range slices.Concat(faults, outages) {
+		if !slices.Contains(names, k.name) {
+			names = append(names, k.name)
 		}
 	}
 	return names

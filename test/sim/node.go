@@ -186,6 +186,7 @@ func (s *session) live() (again bool) {
 func (s *session) stopLost() bool {
 	w := s.process.world
 	w.note(s.node.id, "%s has lost its lease", s.incarnation)
+	s.node.check.loses(s)
 	s.end()
 	w.park(never, func() bool { return s.rounds.Running() == 0 })
 	s.rounds.Close()

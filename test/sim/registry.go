@@ -192,7 +192,10 @@ func (s *seamRegistry) Leave(ctx context.Context, id, incarnation string) error 
 
 // Evict implements [registry.Registry].
 func (s *seamRegistry) Evict(ctx context.Context, id, incarnation string) error {
-	return s.change(ctx, "evict", func(mem *memory.Registry) error { return mem.Evict(background, id, incarnation) })
+	return s.change(ctx, "evict", func(mem *memory.Registry) error {
+		s.check.evicts(incarnation)
+		return mem.Evict(background, id, incarnation)
+	})
 }
 
 func (s *seamRegistry) change(ctx context.Context, what string, do func(*memory.Registry) error) error {

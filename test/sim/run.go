@@ -116,6 +116,13 @@ func draw(w *world, o options) settings {
 		s.capacity = max(1, min(16, 900/s.nodes))
 		s.longest = 5_000
 	}
+	s.outages = w.chance(125)
+	if len(o.only) > 0 {
+		s.outages = outageNamed(o.only[0])
+	}
+	if s.outages {
+		s.deadly, s.faults = 0, w.between(30*time.Second, 2*time.Minute)
+	}
 	s.asks = s.asks && s.nodes >= fewestNodes
 	return s
 }

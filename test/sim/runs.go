@@ -52,6 +52,9 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	if term, ok := s.stale[claim]; ok {
 		c.violate("%s runs by claim %s, which came under term %d when %s knew of term %d", id, claim, term, s.incarnation, s.term)
 	}
+	if r := c.claim(claim); r.began == 0 {
+		r.began = w.now
+	}
 	t := c.task(id)
 	if !r.ghost {
 		for _, o := range t.runs {

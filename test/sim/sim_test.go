@@ -111,6 +111,7 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"alone":     {[]string{"crash-node"}, "is to run alone", 0},
 		"replicas":  {[]string{"failover"}, "and has been running at", 0},
 		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since", 0},
+		"listen":    {[]string{"outage", "stalls"}, "a dependency moved all", 0},
 		"permit":    {[]string{"freeze-controller", "slow"}, "has the permit", 500},
 	}
 	if len(cases) != len(guardNames()) {

@@ -23,6 +23,7 @@ type truth struct {
 	check    *checker
 	minority bool
 	pending  []func()
+	chosen   func() // if it is set, it is called once when another leader takes over
 }
 
 // split takes the majority away; heal ends that.
@@ -304,6 +305,10 @@ func (s *seamStore) SwapLeader(ctx context.Context, old, next store.Leader) (ok 
 		ok, err = s.mem.SwapLeader(background, old, next)
 		if ok && old.Term != next.Term {
 			s.world.note(s.process.name, "term %d: %s leads", next.Term, next.Holder)
+			if hook := s.chosen; hook != nil {
+				s.chosen = nil
+				hook()
+			}
 		}
 		return err
 	})
