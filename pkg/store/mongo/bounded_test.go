@@ -3,11 +3,16 @@ package mongo
 import (
 	"context"
 	"errors"
+	"net/url"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/store"
+	links "github.com/skalds-go/skalds/test/proxy"
+	"github.com/skalds-go/skalds/test/services"
 )
 
 // A command that is given up costs its connection. One that answers soon after its caller has gone must be let answer.
@@ -70,5 +75,38 @@ func TestNothingIsBegunForACallerThatHasGivenUp(t *testing.T) {
 	defer cancel()
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("the call goes on: %v", ctx.Err())
+	}
+}
+
+// All connections there may be are busy for long: the leader's renewal does not stand in that queue.
+func TestIntegrationC46_ARenewalWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	server, err := url.Parse(services.Mongo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := links.New(t, server.Host)
+	s := open(t, "mongodb://"+link.Addr()+"/?maxPoolSize=1")
+	link.Delay(50 * time.Millisecond)
+	defer link.Delay(0)
+	const callers = 40
+	ctx, cancel := context.WithCancel(t.Context())
+	var done atomic.Int64
+	first := make(chan struct{})
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for range callers {
+		all.Go(func() {
+			_, _ = s.Get(ctx, []string{"t"})
+			if done.Add(1) == 1 {
+				close(first)
+			}
+		})
+	}
+	<-first
+	ok, err := s.SwapLeader(t.Context(), store.Leader{}, store.Leader{Holder: "me", Term: 1, Counter: 1})
+	if behind := done.Load(); !ok || err != nil || behind > callers/2 {
+		t.Errorf("a renewal came after %d of %d other calls: %v, %v", behind, callers, ok, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // Store is the store in one MongoDB database. It is safe for concurrent use.
 type Store struct {
 	client *mongo.Client
+	leases *mongo.Client // of the leader's document alone: a renewal waits for no other call's connection
 
 	tasks, leader, positions, settings *mongo.Collection
 
@@ -30,6 +31,9 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
+// leasePool is how many connections the leader's document has at most: one for the election, one for whoever asks who leads.
+const leasePool = 2
+
 // Open connects to the server that the URI names, and makes the indexes that are missing. An index on a large collection may take
 // minutes the first time: indexTimeout bounds it, and ctx. The error is store.ErrUnavailable if the server does not answer within
 // store.OpTimeout.
@@ -37,16 +41,22 @@ func Open(ctx context.Context, uri, database string) (*Store, error) {
 	if database == "" {
 		return nil, errors.New("mongodb: the name of the database is empty: set DB_NAME")
 	}
-	majority := options.Client().ApplyURI(uri).SetAppName("skalds").SetTimeout(store.OpTimeout).
-		SetWriteConcern(writeconcern.Majority()).SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary())
-	client, err := mongo.Connect(majority)
+	majority := func() *options.ClientOptions {
+		return options.Client().ApplyURI(uri).SetAppName("skalds").SetTimeout(store.OpTimeout).
+			SetWriteConcern(writeconcern.Majority()).SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary())
+	}
+	client, err := mongo.Connect(majority())
 	if err != nil {
 		return nil, fmt.Errorf("mongodb: the URI of the server: %w: correct MONGO_HOST", err)
 	}
+	leases, err := mongo.Connect(majority().SetMinPoolSize(0).SetMaxPoolSize(leasePool))
+	if err != nil { // cannot be: the URI is right
+		return nil, errors.Join(fmt.Errorf("mongodb: connections for the leader's document: %w", err), client.Disconnect(ctx))
+	}
 	db := client.Database(database)
 	s := &Store{
-		client: client, tasks: db.Collection("tasks"),
-		leader: db.Collection("leader"), positions: db.Collection("positions"), settings: db.Collection("settings"),
+		client: client, leases: leases, tasks: db.Collection("tasks"),
+		leader: leases.Database(database).Collection("leader"), positions: db.Collection("positions"), settings: db.Collection("settings"),
 	}
 	if err = s.Ping(ctx); err == nil {
 		err = s.createIndexes(ctx)
@@ -73,7 +83,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // Close implements store.Store.
 func (s *Store) Close(ctx context.Context) error {
 	s.close.Do(func() {
-		if err := s.client.Disconnect(ctx); err != nil {
+		if err := errors.Join(s.client.Disconnect(ctx), s.leases.Disconnect(ctx)); err != nil {
 			s.closeErr = fmt.Errorf("mongodb: close: %w", err)
 		}
 	})
