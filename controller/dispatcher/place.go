@@ -156,9 +156,7 @@ func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, free permit
 		KeyPermit: free.key, PoolPermit: free.pool, Why: string(q.Strategy)}
 	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
 	r.picks = append(r.picks, p)
-	d.buckets.all.take(r.moment)
-	d.buckets.classes.of(t.ClassName, r.moment).take(r.moment)
-	d.buckets.nodes.of(p.dec.Node, r.moment).take(r.moment)
+	d.buckets.take(t.ClassName, p.dec.Node, r.moment)
 	d.leaveOut(r, p.dec.Node)
 }
 
@@ -193,6 +191,7 @@ func (d *Dispatcher) drop(picks []pick) {
 		p := &picks[i]
 		ids[i] = p.claim.ID
 		d.cluster.Unplace(p.dec)
+		d.buckets.give(p.claim.Class, p.dec.Node, d.moment())
 	}
 	d.fleet.Drop(ids)
 }

@@ -117,9 +117,12 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 	switch _, err := d.store.Apply(ctx, changes); {
 	case err == nil:
 		d.fleet.Drop(ids)
-		for i := range back {
-			changes[i].Apply(back[i])
+		d.mu.Lock()
+		for i, t := range back {
+			d.buckets.give(t.ClassName, t.Executor, d.moment())
+			changes[i].Apply(t)
 		}
+		d.mu.Unlock()
 	case d.refusal(ctx, err):
 		d.fleet.Sent(ids, d.clock.Boot()) // it never takes effect
 	default:

@@ -1,12 +1,16 @@
 package dispatcher_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // Where every node waits for a token, a round that somebody else's signal began says when the next one comes, too.
@@ -150,4 +154,83 @@ func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A token is spent by a task that may start on its node. One of a task that certainly does not go there is given back.
+func TestATaskThatDoesNotGoOutGivesItsTokensBack(t *testing.T) {
+	t.Parallel()
+	slow := store.Rate{PerSecond: 0.001, Burst: 2}
+	for rate, set := range map[string]store.Dispatcher{
+		"all":   {Rate: &slow},
+		"class": {ClassRates: map[string]store.Rate{"a": slow}},
+		"node":  {NodeRates: map[string]store.Rate{store.AnyNode: slow}},
+	} {
+		for name, c := range map[string]struct {
+			fail func(b *bundle) // what the first task is picked for and lost by
+			left int             // tokens
+		}{
+			"lost to another change": {func(b *bundle) {
+				b.store.rival = func(changes []task.Change) {
+					b.store.rival = nil
+					b.cancel(changes[0].ID)
+				}
+			}, 2},
+			"lost when the bucket is full again": {func(b *bundle) {
+				b.store.rival = func(changes []task.Change) {
+					b.store.rival = nil
+					b.cancel(changes[0].ID)
+					b.clock.Advance(time.Hour)
+				}
+			}, 2},
+			"not published":    {func(b *bundle) { b.wire.outcome, b.wire.err = transport.NotSent, errors.New("refused") }, 2},
+			"may be published": {func(b *bundle) { b.wire.outcome, b.wire.err = transport.Unknown, errors.New("timed out") }, 1},
+			"may be claimed":   {func(b *bundle) { b.store.after = store.ErrUnavailable }, 1},
+		} {
+			t.Run(rate+", "+name, func(t *testing.T) {
+				t.Parallel()
+				b := setup(t, node("n1", 100, "a"))
+				b.d.Use(set)
+				b.submit(t, "a", 1, named("first"))
+				c.fail(b)
+				if out, err := b.d.Round(t.Context(), true); err == nil && out.Placed != 0 && c.left == 2 {
+					t.Fatalf("%+v: the first one went out", out)
+				}
+				b.store.after, b.wire.outcome, b.wire.err = nil, transport.Sent, nil
+				b.submit(t, "a", 5)
+				n := node("n1", 100, "a")
+				n.Counter = 2
+				b.clock.Advance(time.Second)
+				b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
+				if out := b.round(t); out.Placed != c.left {
+					t.Errorf("%d of 5 started, want %d", out.Placed, c.left)
+				}
+			})
+		}
+	}
+}
+
+// A token that is given back in the middle of a round, which goes by the time at which it began, makes no time count twice.
+func TestWhatIsGivenBackInARoundCountsNoTimeTwice(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 5000, "a"))
+	b.d.Use(store.Dispatcher{Rate: &store.Rate{PerSecond: 10, Burst: store.MaxBatch}})
+	b.submit(t, "a", 2000)
+	b.store.rival = func(changes []task.Change) {
+		b.store.rival = nil
+		b.cancel(changes[0].ID)
+		b.clock.Advance(10 * time.Second)
+	}
+	if out := b.round(t); out.Placed != store.MaxBatch+100 {
+		t.Fatalf("%d started, want the burst and what came in 10 s", out.Placed)
+	}
+	if out := b.round(t); out.Placed != 0 {
+		t.Errorf("%d more started at once", out.Placed)
+	}
+}
+
+// cancel cancels a task that waits.
+func (b *bundle) cancel(id string) {
+	list, _ := b.store.Get(context.Background(), []string{id})
+	c, _ := task.Cancel(&list[0], 1)
+	_, _ = b.store.Store.Apply(context.Background(), []task.Change{c})
 }
