@@ -145,7 +145,7 @@ func TestAPoolThatIsFarBehindSeesAll(t *testing.T) {
 func TestOnlyTheLatestPlacementsCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	c := NewCluster(1)
-	c.Set(Node{ID: "n", Classes: []string{"a"}, Capacity: MaxCapacity})
+	c.Set(Node{ID: "n", Classes: []string{"a"}, Capacity: task.MaxSlots})
 	q := Request{Class: "a"}
 	first, second := c.Place(&q), c.Place(&q)
 	for range remembered - 1 {
@@ -157,8 +157,8 @@ func TestOnlyTheLatestPlacementsCanBeTakenBack(t *testing.T) {
 	if !c.Unplace(second) || c.Unplace(second) {
 		t.Error("the oldest that is remembered is taken back once")
 	}
-	if slots, _ := c.Room(); slots != MaxCapacity-remembered {
-		t.Errorf("%d slots free, want %d", slots, MaxCapacity-remembered)
+	if slots, _ := c.Room(); slots != task.MaxSlots-remembered {
+		t.Errorf("%d slots free, want %d", slots, task.MaxSlots-remembered)
 	}
 	if again := c.Place(&q); again.ticket%remembered != second.ticket%remembered || !c.Unplace(again) {
 		t.Error("one that is remembered where another was taken back cannot be taken back")

@@ -82,15 +82,10 @@ func (c *Cluster) count(n *node, sign int) {
 	c.queue += sign * max(0, n.capacity+n.prefetch-max(n.load, n.capacity))
 }
 
-// Set takes in a node as it is now: one that is new, or in place of what was known of it. Whose figures are nonsense (see Node.Check) takes
-// no work, as after Remove.
+// Set takes in a node as it is now: one that is new, or in place of what was known of it.
 func (c *Cluster) Set(n Node) {
 	i, known := c.ids[n.ID]
 	texts := !known || !slices.Equal(c.nodes[i].classes, n.Classes) || !maps.Equal(c.nodes[i].labels, n.Labels)
-	if n.checkFigures() != "" || texts && n.checkTexts() != "" {
-		c.Remove(n.ID)
-		return
-	}
 	if !known {
 		i = c.join(&n)
 	}

@@ -241,10 +241,10 @@ func (x *machine) set(t *rapid.T) {
 		ID:       drawID.Draw(t, "id"),
 		Classes:  rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b"}, {"a", "b", "c", "a"}, {"a"}, nil}).Draw(t, "classes"),
 		Labels:   drawLabels.Draw(t, "labels"),
-		Capacity: rapid.SampledFrom([]int{1, 2, 4, 4, 8, 40, 0, MaxCapacity + 1}).Draw(t, "capacity"),
+		Capacity: rapid.SampledFrom([]int{1, 2, 4, 4, 8, 40, task.MaxSlots}).Draw(t, "capacity"),
 		Prefetch: rapid.IntRange(0, 3).Draw(t, "prefetch"),
-		Load:     rapid.IntRange(-1, 9).Draw(t, "load"),
-		CPU:      rapid.SampledFrom([]float64{-1, 0, 0.2, 0.9, 3, math.NaN()}).Draw(t, "cpu"),
+		Load:     rapid.IntRange(0, 9).Draw(t, "load"),
+		CPU:      rapid.SampledFrom([]float64{-1, 0, 0.2, 0.9, 3}).Draw(t, "cpu"),
 		Memory:   rapid.SampledFrom([]float64{-1, 0, 0.5}).Draw(t, "memory"),
 		Age:      time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * 5 * time.Second,
 		Fresh:    rapid.IntRange(0, 3).Draw(t, "fresh"),
@@ -293,10 +293,6 @@ func (x *machine) alter(t *rapid.T) {
 
 func (x *machine) put(n Node) {
 	x.c.Set(n)
-	if n.Check() != "" {
-		delete(x.m.nodes, n.ID)
-		return
-	}
 	n.LoadByClass = maps.Clone(n.LoadByClass)
 	if n.LoadByClass == nil {
 		n.LoadByClass = make(map[string]int)

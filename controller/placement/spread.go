@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 var spread = definition{
@@ -33,7 +35,7 @@ var spread = definition{
 		for i, g := range order {
 			g.at = i
 		}
-		return func(n *node) float64 { return float64(groups[n.labels[x.by]].at)*(2*MaxCapacity) + n.ratio() }, func(n *node) string {
+		return func(n *node) float64 { return float64(groups[n.labels[x.by]].at)*(2*task.MaxSlots) + n.ratio() }, func(n *node) string {
 			g := groups[n.labels[x.by]]
 			where := x.by + " " + g.value
 			if g.value == "" {

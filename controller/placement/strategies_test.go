@@ -2,7 +2,6 @@ package placement_test
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -70,57 +69,6 @@ func FuzzParseStrategy(f *testing.F) {
 			t.Errorf("%q gives %q, and that %q %v", name, s, again, ok)
 		}
 	})
-}
-
-func TestNodesWhoseFiguresAreNonsenseGetNoWork(t *testing.T) {
-	t.Parallel()
-	many := make(map[string]string)
-	for i := range placement.MaxLabels + 1 {
-		many[fmt.Sprint(i)] = ""
-	}
-	cases := map[string]func(*placement.Node){
-		"no id":             func(n *placement.Node) { n.ID = "" },
-		"no capacity":       func(n *placement.Node) { n.Capacity = 0 },
-		"capacity 2^31":     func(n *placement.Node) { n.Capacity = 1 << 31 },
-		"negative prefetch": func(n *placement.Node) { n.Prefetch = -1 },
-		"prefetch 2^31":     func(n *placement.Node) { n.Prefetch = 1 << 31 },
-		"negative load":     func(n *placement.Node) { n.Load = -1 },
-		"load 2^40":         func(n *placement.Node) { n.Load = 1 << 40 },
-		"negative fresh":    func(n *placement.Node) { n.Fresh = -1 },
-		"cpu NaN":           func(n *placement.Node) { n.CPU = math.NaN() },
-		"memory infinite":   func(n *placement.Node) { n.Memory = math.Inf(1) },
-		"reading to come":   func(n *placement.Node) { n.Age = -time.Second },
-		"negative count":    func(n *placement.Node) { n.Served = -1 },
-		"many labels":       func(n *placement.Node) { n.Labels = many },
-		"large label":       func(n *placement.Node) { n.Labels = map[string]string{"a": string(make([]byte, 10_000))} },
-		"many classes":      func(n *placement.Node) { n.Classes = make([]string, placement.MaxClasses+1) },
-		"class capacity":    func(n *placement.Node) { n.ByClass = map[string]int{"a": -1} },
-		"class load": func(n *placement.Node) {
-			n.ByClass, n.LoadByClass = map[string]int{"a": 1}, map[string]int{"a": -1}
-		},
-	}
-	for name, change := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			good := some(1, 4)[0]
-			c := placement.NewCluster(1)
-			c.Set(good)
-			if reason := good.Check(); reason != "" || c.Len() != 1 {
-				t.Fatalf("a good node: %s", reason)
-			}
-			change(&good)
-			if good.ID == "" {
-				c.Remove("n00")
-			}
-			c.Set(good) // it was good before
-			if good.Check() == "" || c.Len() != 0 {
-				t.Errorf("%q, %d nodes take work", good.Check(), c.Len())
-			}
-			if slots, queue := c.Room(); slots != 0 || queue != 0 {
-				t.Errorf("room for %d and %d", slots, queue)
-			}
-		})
-	}
 }
 
 func TestPowerOfTwoIsFairerThanRandom(t *testing.T) {

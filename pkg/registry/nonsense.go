@@ -21,6 +21,7 @@ const (
 	maxHeld    = 2*MaxCapacity + MaxClasses // running, or queued; some room for what is abandoned
 	maxCPUs    = 1_000_000
 	maxMemory  = 1 << 60 // bytes
+	maxTurn    = 1 << 60 // what is counted on from it is a number, too
 	maxAhead   = 24 * time.Hour
 	maxKeyShow = 40
 )
@@ -28,6 +29,9 @@ const (
 // Nonsense says, in words for people, what a heartbeat says that cannot be, or nothing; now is the reader's time in epoch ms. A node that
 // talks nonsense is alive all the same, but must get no work: what else it says means nothing either. Check is for who writes a heartbeat.
 func Nonsense(n *Node, now int64) string {
+	if n.ID == "" {
+		return "it has no id"
+	}
 	return cmp.Or(oddNumber(n, now), oddClasses(n), oddLabels(n.Labels))
 }
 
@@ -46,7 +50,7 @@ func oddNumber(n *Node, now int64) string {
 		{"received", n.Received, math.MaxInt64},
 		{"finished", n.Finished, math.MaxInt64},
 		{"term", n.Term, math.MaxInt64},
-		{"turn", n.Turn, math.MaxInt64},
+		{"turn", n.Turn, maxTurn},
 		{"partition", int64(n.Partition), math.MaxInt32},
 		{"protocol", int64(n.Protocol), math.MaxInt32},
 		{"cpus", int64(n.CPUs), maxCPUs},
