@@ -215,3 +215,17 @@ func TestDecisionsDoNotAllocate(t *testing.T) { //nolint:paralleltest // other t
 		}
 	}
 }
+
+func TestTheLogIsBounded(t *testing.T) {
+	t.Parallel()
+	c := NewCluster(1)
+	for i := range 3 * reach {
+		c.Set(Node{ID: fmt.Sprint("n", i%10), Classes: []string{"a"}, Capacity: 4, Load: i % 3})
+	}
+	if len(c.logs[better].ring) != reach {
+		t.Errorf("the log keeps %d, want %d", len(c.logs[better].ring), reach)
+	}
+	if d := c.Place(&Request{Class: "a"}); d.Node == "" {
+		t.Errorf("nothing placed: %v", d.Reason)
+	}
+}
