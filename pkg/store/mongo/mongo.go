@@ -19,9 +19,11 @@ import (
 // Store is the store in one MongoDB database. It is safe for concurrent use.
 type Store struct {
 	client *mongo.Client
-	leases *mongo.Client // of the leader's document alone: a renewal waits for no other call's connection
+	leases *mongo.Client // of lease alone: a renewal waits for no other call's connection
 
 	tasks, leader, positions, settings *mongo.Collection
+
+	lease *mongo.Collection // leader, as SwapLeader writes it
 
 	sweep sweeper
 
@@ -31,7 +33,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// leasePool is how many connections the leader's document has at most: one for the election, one for whoever asks who leads.
+// leasePool is how many connections there are for SwapLeader at most: for one that waits for its answer, and one after it.
 const leasePool = 2
 
 // Open connects to the server that the URI names, and makes the indexes that are missing. An index on a large collection may take
@@ -56,7 +58,8 @@ func Open(ctx context.Context, uri, database string) (*Store, error) {
 	db := client.Database(database)
 	s := &Store{
 		client: client, leases: leases, tasks: db.Collection("tasks"),
-		leader: leases.Database(database).Collection("leader"), positions: db.Collection("positions"), settings: db.Collection("settings"),
+		leader: db.Collection("leader"), positions: db.Collection("positions"), settings: db.Collection("settings"),
+		lease: leases.Database(database).Collection("leader"),
 	}
 	if err = s.Ping(ctx); err == nil {
 		err = s.createIndexes(ctx)

@@ -67,12 +67,12 @@ func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (bool, e
 		filter = append(filter, f)
 	}
 	none := old == store.Leader{}
-	result, err := s.leader.UpdateOne(ctx, filter, bson.D{{Key: "$set", Value: leaderFields(next)}}, options.UpdateOne().SetUpsert(none))
+	result, err := s.lease.UpdateOne(ctx, filter, bson.D{{Key: "$set", Value: leaderFields(next)}}, options.UpdateOne().SetUpsert(none))
 	if none && mongo.IsDuplicateKeyError(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fail("swap the leader", s.leader, err)
+		return false, fail("swap the leader", s.lease, err)
 	}
 	return result.MatchedCount > 0 || result.UpsertedCount > 0, nil
 }
