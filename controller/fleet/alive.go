@@ -58,6 +58,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 			f.speak(m, n)
 		}
 		m.present, m.read = true, n.Counter
+		m.evicted = false // if it was: the registry has forgotten that it refuses it
 		f.touch(m)
 	}
 	f.replace(snap.Nodes)

@@ -116,7 +116,8 @@ func (f *Fleet) SetAside(k Key, reason string, now time.Duration) time.Duration 
 	return wait
 }
 
-// Evicted notes that an incarnation was put out of the registry: it is confirmed no more, so that its trust ends.
+// Evicted notes that an incarnation was put out of the registry: it is confirmed no more, so that its trust ends. Should a later snapshot show
+// it all the same, it is like any other again.
 func (f *Fleet) Evicted(k Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -105,6 +105,26 @@ func TestAsideForLongerEachTime(t *testing.T) {
 	}
 }
 
+// A registry that was emptied or went back to an older state has forgotten whom it refuses: the incarnation beats again, and nothing makes it
+// register anew. It must not be without work for ever.
+func TestAnEvictedIncarnationThatIsThereAgainTakesWork(t *testing.T) {
+	t.Parallel()
+	f := newFleet()
+	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
+	hold(f)
+	f.Evicted(n1)
+	look(f, time.Second, snapshot("r2", beat("n1", "i1", 2)))
+	if nodes, _ := f.View(time.Second); len(nodes) != 1 {
+		t.Error("it takes no work")
+	}
+	if !hear(f, 2*time.Second, 3) {
+		t.Error("it is not confirmed")
+	}
+	if lost := look(f, time.Second+giveAway, snapshot("r2", beat("n1", "i1", 2))); len(lost) != 0 {
+		t.Error("given away, though the wait began anew with each sign of it")
+	}
+}
+
 // What was put out is confirmed no more, and takes no work, until the wait for it is over.
 func TestAnEvictedIncarnationIsNotConfirmed(t *testing.T) {
 	t.Parallel()
