@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -126,3 +128,42 @@ func noop(context.Context, any) (any, error) { return nil, nil }
 
 // pass lets the bubble's time pass.
 func pass(d time.Duration) { <-time.After(d) }
+
+// hooked is a registry whose heartbeats a test can bend.
+type hooked struct {
+	node.Registry
+	mu   sync.Mutex
+	beat func(ctx context.Context, n *registry.Node, beat func(context.Context, *registry.Node) error) error
+	sent []time.Time // of every heartbeat
+}
+
+func (h *hooked) Beat(ctx context.Context, n *registry.Node) error {
+	h.mu.Lock()
+	f := h.beat
+	h.sent = append(h.sent, time.Now())
+	h.mu.Unlock()
+	if f == nil {
+		return h.Registry.Beat(ctx, n)
+	}
+	return f(ctx, n, h.Registry.Beat)
+}
+
+func (h *hooked) set(f func(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beat = f
+}
+
+// at is when heartbeat i was sent; -1 is the last.
+func (h *hooked) at(i int) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i < 0 {
+		i += len(h.sent)
+	}
+	return h.sent[i]
+}
+
+func refuse(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error {
+	return registry.ErrUnavailable
+}

@@ -3,10 +3,15 @@ package node_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -57,6 +62,66 @@ func TestUnsettledReportsAreSentAgainFurtherAndFurtherApart(t *testing.T) {
 		<-time.After(2 * time.Minute)
 		if len(w.Reports(c.ClaimID)) == copies {
 			t.Error("none in two further minutes: a new leader would wait for it")
+		}
+	})
+}
+
+// TestC80_BadRecordIsSteppedOver: one bad record among 1,000.
+func TestC80_BadRecordIsSteppedOver(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", func(c *node.Config) { c.Capacity = 1000 })
+		var runs atomic.Int64
+		node.Handle(n, "c", func(context.Context, any) (any, error) { runs.Add(1); return nil, nil })
+		w.start(n)
+		at := events.Partition("n", 4)
+		for i := range 1000 {
+			if i == 500 {
+				w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, at, []kafka.Record{{Key: []byte("k"), Value: []byte(`{"version":1,"tasks":7}`)}}))
+				continue
+			}
+			w.assign("n", "c", 1)
+		}
+		for topic, value := range map[string]string{events.TopicControl: `nonsense`, events.TopicAssign: `{"version":2}`} {
+			w.ok(w.Bus.Publish(w.ctx, topic, at, []kafka.Record{{Key: []byte("k"), Value: []byte(value)}}))
+		}
+		synctest.Wait()
+		if runs.Load() != 999 {
+			w.t.Errorf("%d runs, want 999", runs.Load())
+		}
+		got := map[string]string{}
+		for _, r := range w.Bus.Records(events.TopicQuarantine) {
+			q, err := events.DecodeQuarantine(r.Value)
+			w.ok(err)
+			got[string(r.Key)] = q.Reason
+		}
+		for key, reason := range map[string]string{
+			fmt.Sprintf("task.assign/%d/500", at): "malformed", fmt.Sprintf("task.control/%d/0", at): "malformed",
+			fmt.Sprintf("task.assign/%d/1000", at): "unknown event version 2",
+		} {
+			if !strings.Contains(got[key], reason) {
+				w.t.Errorf("%s: quarantined for %q, want %q; all: %v", key, got[key], reason, got)
+			}
+		}
+	})
+}
+
+func TestQuarantineThatFailsHoldsNothingUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil)
+		node.Handle(n, "c", noop)
+		w.start(n)
+		w.Bus.Fail(func(ctx context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
+			if topic != events.TopicQuarantine {
+				return true, nil
+			}
+			<-ctx.Done()
+			return false, ctx.Err()
+		})
+		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, events.Partition("n", 4), []kafka.Record{{Key: []byte("k"), Value: []byte("x")}}))
+		began := time.Now()
+		w.final(w.assign("n", "c", 1)[0])
+		if passed := time.Since(began); passed > 2*time.Second {
+			w.t.Errorf("the next task waited %v", passed)
 		}
 	})
 }
