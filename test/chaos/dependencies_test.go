@@ -98,7 +98,7 @@ func (w *world) unmoved(prefix string) {
 	w.T.Helper()
 	for id, t := range w.stored(prefix) {
 		if t.Attempt != 1 || t.Failures != 0 || t.Crashes != 0 {
-			w.T.Errorf("task %s was moved: it is %s in attempt %d, %+v", id, t.LifecycleStatus, t.Attempt, t.Attempts)
+			w.moved(id, &t)
 		}
 	}
 }

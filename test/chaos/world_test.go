@@ -57,6 +57,7 @@ type world struct {
 	store            *mongo.Store
 	runs             string // directory of the logs of runs
 	restarts         sync.WaitGroup
+	turns            turns // of this machine, since the present subtest began
 
 	mu        sync.Mutex // guards what follows
 	freezes   []history.Freeze
@@ -76,6 +77,9 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = w.store.Close(context.Background()) })
 	t.Cleanup(w.restarts.Wait)
+	over := make(chan struct{})
+	go w.turns.watch(over)
+	t.Cleanup(func() { close(over) })
 	server, err := url.Parse(w.Mongo)
 	if err != nil {
 		t.Fatal(err)
