@@ -4,7 +4,8 @@
 // It asks little of the server, so that compatible ones (Amazon DocumentDB, Azure) serve too: no transaction, no change stream, no update
 // pipeline; only single documents that are compared and set, in unordered bulk writes. Writes wait for the majority, reads are of what
 // the majority has, from the primary, whatever the URI says; each call ends within store.OpTimeout. Whether the driver repeats a write
-// whose reply got lost is up to the URI (retryWrites); every write may be repeated without harm.
+// whose reply got lost is up to the URI (retryWrites); every write may be repeated without harm. A caller that gives up does not cut its
+// command off at once, which would cost the connection, and the leader's renewals have connections of their own (see bounded, leasePool).
 //
 // Other programs write into the collection, too. Invariants:
 //
