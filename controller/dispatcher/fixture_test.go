@@ -61,8 +61,7 @@ func (w *wire) total() int {
 
 type lease struct{ left time.Duration }
 
-func (l *lease) Term() int64 { return 1 }
-
+func (l *lease) Term() int64              { return 1 }
 func (l *lease) Remaining() time.Duration { return l.left }
 
 // faulty is a store whose Apply fails, before or after it had its effect.
