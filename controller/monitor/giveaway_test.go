@@ -1,0 +1,109 @@
+package monitor_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+func TestTheWorkOfASilentNodeIsGivenAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	running, waiting := b.assigned(t, "running", true), b.assigned(t, "waiting", true)
+	b.apply(t, started(&running))
+	b.silence(t)
+	b.round(t)
+	for _, id := range []string{running.ID, waiting.ID} {
+		if got := b.get(t, id); got.LifecycleStatus != task.Created || got.Executor != "" || got.Attempt != 1 || got.Failures != 0 {
+			t.Errorf("%s: %+v, want it to wait again, nothing counted against it", id, got)
+		}
+	}
+	if _, claims := b.fleet.Size(); claims != 0 || b.room == 0 {
+		t.Errorf("%d claims held, dispatcher woken %d times", claims, b.room)
+	}
+	snap, _ := b.registry.Snapshot(t.Context())
+	if len(snap.Nodes) != 0 {
+		t.Error("the dead node keeps its id from its successor")
+	}
+}
+
+func TestABeatingNodeKeepsItsWorkForAnHour(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tk := b.assigned(t, "t", true)
+	b.apply(t, started(&tk))
+	for range 3600 {
+		b.beat(t)
+		b.round(t)
+		b.clock.Advance(time.Second)
+	}
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Running || got.Attempt != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestReportsUnderWayCountBeforeWorkIsGivenAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tk := b.assigned(t, "t", true)
+	b.silence(t)
+	b.tide.reached = false
+	if !b.round(t) {
+		t.Error("the next round does not come soon though one waits for ingest")
+	}
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Assigning {
+		t.Fatalf("given away before ingest had read what the node said: %s", got.LifecycleStatus)
+	}
+	// Ingest takes in the node's last word: it had finished.
+	r := task.Report{ID: tk.ID, Attempt: 1, ClaimID: tk.ClaimID, Kind: task.ReportFinished, FinishedAt: 1}
+	b.apply(t, r.Changes(1)[0])
+	b.fleet.Reported(n1, &r)
+	b.tide.reached = true
+	b.round(t)
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Finished {
+		t.Fatalf("a finished task became %s", got.LifecycleStatus)
+	}
+}
+
+func TestWithoutKnowingTheEndsNothingIsGivenAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.assigned(t, "t", true)
+	b.silence(t)
+	b.tide.err = errors.New("kafka down")
+	if _, err := b.m.Round(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Assigning {
+		t.Fatalf("task is %s", got.LifecycleStatus)
+	}
+}
+
+func TestAfterItsLeaseALeaderTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.assigned(t, "t", true)
+	b.silence(t)
+	b.lease.over = true
+	b.round(t)
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Assigning {
+		t.Fatalf("task is %s", got.LifecycleStatus)
+	}
+}
+
+func TestACancelledTaskOfADeadNodeEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tk := b.assigned(t, "t", true)
+	b.apply(t, started(&tk))
+	tk = b.get(t, "t")
+	c, _ := task.Cancel(&tk, 1)
+	b.apply(t, c)
+	b.silence(t)
+	b.round(t)
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Cancelled {
+		t.Fatalf("task is %s, want Cancelled", got.LifecycleStatus)
+	}
+}
