@@ -88,7 +88,10 @@ func (p *people) asking(t *task.Task, ms int) int {
 	if w.chance(200) {
 		t.StickyKey = pick("s1", "s2")
 	}
-	if t.ConcurrencyKey != "" || t.Pool != "" || t.Slots > 1 {
+	if w.chance(200) {
+		t.AntiAffinityKey = pick("x1", "x2")
+	}
+	if t.ConcurrencyKey != "" || t.Pool != "" || t.Slots > 1 || t.AntiAffinityKey != "" {
 		ms = min(ms, briefly)
 	}
 	return ms

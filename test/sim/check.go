@@ -17,8 +17,10 @@ import (
 //   - Two runs of one task do not overlap in true time. The run of a process that stood still counts as ended where its trust ended.
 //   - A node never runs tasks of more slots than its capacity, nor than its capacity for their class, and none is placed where it may not run.
 //   - No permit is held twice, so no more tasks of a key or a pool are held than there are permits, and no more of a key run at once.
+//   - While one leader leads, no more claims of a namespace are at nodes than its limit, and no two of one anti-affinity key at one node.
 //   - A leader places nothing that the settings which it has been told of, or newer ones, forbid; and soon after the faults it knows the newest.
 //   - In seeds where dependencies alone go away, nothing is moved by that.
+//   - The task of a handler that ignores the end of its context ends when the grace is over, for good; its slot stays taken, its result is refused.
 //   - A crash is counted only of a process that died and had not been told to stop, and what crashed twice runs alone.
 //   - When the faults stop, nothing is placed at a node that people want drained, and nothing pauses there.
 //   - A node starts nothing on the word of a leader with a lower term than it has seen.
@@ -54,7 +56,8 @@ type checker struct {
 	steering []inForce
 	holders  map[string]string
 	inUse    map[string]int
-	mended   time.Duration // when the faults ended; never as long as they go on
+	held     map[string]holding // by task
+	mended   time.Duration      // when the faults ended; never as long as they go on
 }
 
 type taskRecord struct {
@@ -75,17 +78,22 @@ type claimRecord struct {
 	task     string
 	attempt  int64
 	stored   bool
-	finished bool // a run of it ended well
-	cancel   bool // a person has asked to cancel it
-	alone    bool // nothing may run beside it
-	reported bool // its final report is on the bus
+	storedAt time.Duration
+	by       *leadership   // that made it
+	deaf     time.Duration // when its run began to ignore the end of its context; 0 = it does not
+	returned bool          // its run is over
+	late     bool          // it came into the store when that one did not wait for it any more
+	finished bool          // a run of it ended well
+	cancel   bool          // a person has asked to cancel it
+	alone    bool          // nothing may run beside it
+	reported bool          // its final report is on the bus
 	at       time.Duration
 	began    time.Duration // its first run; 0 = none
 	node     string        // incarnation
 }
 
 func newChecker(w *world, cfg *settings) *checker {
-	return &checker{world: w, cfg: cfg, steering: make([]inForce, 1), holders: map[string]string{}, inUse: map[string]int{}, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
+	return &checker{world: w, cfg: cfg, steering: make([]inForce, 1), holders: map[string]string{}, inUse: map[string]int{}, held: map[string]holding{}, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
 		beats: map[string]time.Duration{}, left: map[string]time.Duration{},
 		replaced: map[string]time.Duration{}, sessions: map[string]*session{}, drained: map[string]time.Duration{}, evicted: map[string]time.Duration{}, finals: map[uint64][]string{}}
 }
@@ -123,9 +131,11 @@ func (c *checker) acknowledged(id string) {
 	}
 }
 
-// changed is called with each change that took effect in the store. One of a dispatcher was made by settings of this version, or newer ones.
-func (c *checker) changed(by *process, as role, version int64, before, after *task.Task, change *task.Change) {
-	c.world.note(by.name, "%s: %s %s -> %s, attempt %d, claim %s%s", as, before.ID, before.LifecycleStatus, after.LifecycleStatus,
+// changed is called with each change that took effect in the store. Late says that the caller did not wait for it any more. One of a dispatcher
+// was made by settings of this version, or newer ones.
+func (c *checker) changed(by *seamStore, version int64, late bool, before, after *task.Task, change *task.Change) {
+	as := by.role
+	c.world.note(by.process.name, "%s: %s %s -> %s, attempt %d, claim %s%s", as, before.ID, before.LifecycleStatus, after.LifecycleStatus,
 		after.Attempt, after.ClaimID, describe(after))
 	c.changes++
 	t := c.task(before.ID)
@@ -151,17 +161,21 @@ func (c *checker) changed(by *process, as role, version int64, before, after *ta
 			t.id, change.Attempt, change.ClaimID, before.Attempt, before.ClaimID)
 	}
 	if a := change.Assign; a != nil {
-		c.placed(t, a.Executor)
-		c.fits(before, a.Executor)
-		c.obeyed(before, a, version)
 		r := c.claim(a.ClaimID)
 		r.task, r.attempt, r.stored, r.node, r.alone = t.id, a.Attempt, true, a.Incarnation, before.Alone()
+		r.storedAt, r.by, r.late = c.world.now, by.leads, late
+		c.placed(t, a.Executor)
+		c.fits(before, a.Executor)
+		c.obeyed(before, a, version, c.ofNamespace(before, r))
+		c.keepsOff(before, a.Executor, r)
 	}
 	if after.LifecycleStatus == task.Finished && !was && (string(after.Result) != result(after.ClaimID) || !c.claim(after.ClaimID).finished) {
 		c.violate("%s is finished by claim %s with the result %s, which no run of that claim gave", t.id, after.ClaimID, after.Result)
 	}
 	c.moved(as, before, after)
+	c.gaveUp(as, before, after)
 	c.permitted(before, after)
+	c.shares(before, after)
 	c.wished(t, as, before, after, change)
 	c.timed(t, as, before, after)
 	c.crashed(t, before, after)

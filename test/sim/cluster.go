@@ -21,6 +21,7 @@ type settings struct {
 	drains                    int  // how often people drain a node, or undo that
 	stateDir                  bool // nodes have a SKALD_STATE_DIR
 	deadly                    int  // so many tasks kill the process that runs them
+	deaf                      int  // number of the task that ignores the end of its context; 0 = none
 	replicas                  int  // REDIS_WAIT_REPLICAS: 0 or 1
 	asks                      bool // tasks ask for this and that, and people change the settings at run time
 	keyed                     int  // of 1000 such tasks so many have a concurrency key

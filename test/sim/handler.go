@@ -3,16 +3,21 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"time"
 
 	"github.com/skalds-go/skalds/node"
 )
 
+// cancelGrace is CANCEL_GRACE, of nodes and of controllers.
+const cancelGrace = 10 * time.Second
+
 // job is what a task's attachments say.
 type job struct {
 	Ms      int   `json:"ms"`          // how long it takes
 	Kills   int   `json:"k,omitempty"` // how many processes die of it
+	Deaf    int   `json:"d,omitempty"` // for how many ms it ignores the end of its context
 	Version int64 `json:"v,omitempty"` // of these attachments
 }
 
@@ -45,6 +50,15 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 		s.die(ctx, run, time.Duration(j.Ms/2)*time.Millisecond)
 	}
 	s.steps(ctx, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
+	if ctx.Err() != nil && j.Deaf > 0 && ignorable(context.Cause(ctx)) {
+		s.ignore(run, time.Duration(j.Deaf)*time.Millisecond)
+		if luck>>40%2 == 0 {
+			s.node.check.end(run, context.Cause(ctx).Error())
+			return nil, context.Cause(ctx)
+		}
+		s.node.check.end(run, "")
+		return json.RawMessage(result(claim)), nil
+	}
 	if ctx.Err() != nil {
 		late := min(luck%190, 95) // half of them as late as they may
 		w.rest(s.node.cfg.stopMargin*time.Duration(late)/100, nil)
@@ -58,6 +72,20 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 	}
 	s.node.check.end(run, "")
 	return json.RawMessage(result(claim)), nil
+}
+
+// ignorable says whether a handler may ignore that its context ended, without breaking what guarantee 3 asks of it.
+func ignorable(cause error) bool {
+	return !errors.Is(cause, node.ErrLeaseLost) && !errors.Is(cause, node.ErrDraining)
+}
+
+// ignore has a run go on after the end of its context, so that its node may give up waiting for it.
+func (s *session) ignore(run *taskRun, d time.Duration) {
+	w := s.process.world
+	w.note(s.process.name, "ignores the end of %s, claim %s, for %v", run.task, run.claim, d)
+	s.node.check.ignores(run)
+	w.after(cancelGrace, func() {}) // so that time stops where the grace ends
+	w.rest(d, nil)
 }
 
 // die has the process die of a run, unless the run ends before.

@@ -37,8 +37,9 @@ type leadership struct {
 	monitor    *monitor.Monitor
 	agenda     *agenda.Agenda
 	recallNow  dispatcher.Wake
-	told       int64 // version of the newest settings that it has been told of
-	goesBy     int64 // what that was when the dispatcher's round began
+	told       int64         // version of the newest settings that it has been told of
+	goesBy     int64         // what that was when the dispatcher's round began
+	primed     time.Duration // when it began to take in what nodes hold
 	leading    bool
 	begun      time.Duration // since when
 	batches    []batch
@@ -64,7 +65,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
 		told: map[string]bool{}}
 	dispatching := c.store(roleDispatcher)
-	dispatching.version = &l.goesBy
+	dispatching.leads = l
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64(), MaxPending: c.cfg.maxPending,
 		Order: order.Config{Mode: c.cfg.order, Aging: 20 * time.Second}}, dispatching, l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
@@ -84,7 +85,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	}
 	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: c.cfg.retention, Policy: policy},
 		c.store(roleMonitor), c.registry(), l.fleet, l.transport, ends{c.bus()}, progress, lease, c.process.clock, c.work.Signal, quiet)
-	l.agenda = agenda.New(c.store(roleAgenda), lease, c.process.clock, 10*time.Second, c.work.Signal, quiet)
+	l.agenda = agenda.New(c.store(roleAgenda), lease, c.process.clock, cancelGrace, c.work.Signal, quiet)
 	return l
 }
 
@@ -207,6 +208,7 @@ func (l *leadership) begin() {
 		Announce: l.announce,
 		Load:     load,
 		Prime: func(ctx context.Context) error {
+			l.primed = l.world.now
 			if err := l.monitor.Prime(ctx); err != nil {
 				return err
 			}

@@ -29,14 +29,17 @@ func pauses(d *store.Dispatcher, t *task.Task) bool {
 	return d.Paused || slices.Contains(d.PausedClasses, t.ClassName) || slices.Contains(d.PausedNamespaces, t.Namespace)
 }
 
-// forbids says why settings forbid that a task is dispatched by a permit of its pool; empty = they do not.
-func forbids(d *store.Dispatcher, t *task.Task, poolPermit string) string {
+// forbids says why settings forbid that a task is dispatched by a permit of its pool, as the n-th of its namespace; empty = they do not.
+func forbids(d *store.Dispatcher, t *task.Task, poolPermit string, n int) string {
 	limit, known := d.Pools[t.Pool]
+	space, limited := d.NamespaceLimits[t.Namespace]
 	switch {
 	case pauses(d, t):
 		return "it is paused"
 	case t.Pool != "" && (!known || permitNumber(poolPermit) >= limit):
 		return fmt.Sprintf("the limit of its pool is %d, and it got the permit %q", limit, poolPermit)
+	case limited && n > space:
+		return fmt.Sprintf("the limit of its namespace %q is %d, and it is number %d", t.Namespace, space, n)
 	}
 	return ""
 }
@@ -62,8 +65,8 @@ func (c *checker) steady() bool {
 	return last != never && c.world.now-last > steadyAfter
 }
 
-// obeyed checks a placement that was made by the settings of a version, or of newer ones.
-func (c *checker) obeyed(t *task.Task, a *task.Assignment, version int64) {
+// obeyed checks a placement that was made by the settings of a version, or of newer ones, the n-th of its namespace.
+func (c *checker) obeyed(t *task.Task, a *task.Assignment, version int64, n int) {
 	if c.steady() {
 		for int(version)+1 < len(c.steering) && c.world.now-c.steering[version+1].since > steeredAfter {
 			version++
@@ -71,7 +74,7 @@ func (c *checker) obeyed(t *task.Task, a *task.Assignment, version int64) {
 	}
 	why := ""
 	for i := range c.steering[version:] {
-		if why = forbids(&c.steering[int(version)+i].Dispatcher, t, a.PoolPermit); why == "" {
+		if why = forbids(&c.steering[int(version)+i].Dispatcher, t, a.PoolPermit, n); why == "" {
 			return
 		}
 	}
@@ -150,7 +153,7 @@ func (c *checker) rooms(r *taskRun, sign int) {
 	var runs []string
 	for _, t := range c.order {
 		for _, o := range t.runs {
-			if t.doc.ConcurrencyKey == doc.ConcurrencyKey && !o.over && !o.ghost && !o.session.stoodStill() {
+			if t.doc.ConcurrencyKey == doc.ConcurrencyKey && c.counts(o) {
 				runs = append(runs, o.task+" at "+o.session.incarnation)
 			}
 		}

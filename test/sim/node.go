@@ -89,7 +89,7 @@ func (n *worker) newSession() *session {
 		Kafka:          config.Kafka{Host: "127.0.0.1", Port: 9092, TopicPartitions: n.cfg.partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
 		Redis:          config.Redis{Host: "127.0.0.1", Port: 6379},
 		Liveness:       config.Liveness{HeartbeatInterval: n.cfg.heartbeat, LostAfter: n.cfg.lostAfter, StopMargin: n.cfg.stopMargin},
-		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: 10 * time.Second,
+		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: cancelGrace,
 	}}
 	member, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
 		node.WithRegistry(&seamRegistry{redis: n.redis, process: n.process, noWait: n.guards.noWait}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))

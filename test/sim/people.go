@@ -28,6 +28,9 @@ func (cl *cluster) startPeople() *people {
 	if cl.cfg.asks {
 		p.spawn("steer", p.steer)
 	}
+	if cl.cfg.deaf > 0 {
+		p.spawn("give up", p.giveUp)
+	}
 	p.spawn("settle", p.settle)
 	return p
 }
@@ -94,12 +97,15 @@ func (p *people) task(i int) task.Task {
 		}
 	}
 	now := epoch + w.now.Milliseconds()
-	t := task.Task{ID: fmt.Sprintf("t%04d", i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
+	t := task.Task{ID: taskID(i), ClassName: class, Mode: task.ModePassive, LifecycleStatus: task.Created,
 		Priority: w.rng.IntN(3), CreateDateTime: now, UpdateDateTime: now}
 	if p.cfg.asks {
 		ms = p.asking(&t, ms)
 	}
 	t.Attachments = job{Ms: ms}.encode()
+	if i+1 == p.cfg.deaf {
+		t.Attachments = p.deaf(&t).encode()
+	}
 	if i >= p.cfg.tasks-p.cfg.deadly {
 		kills := 1 + w.rng.IntN(2)
 		if p.cfg.stateDir {
@@ -118,6 +124,27 @@ func (p *people) task(i int) task.Task {
 	}
 	return t
 }
+
+// deaf has a task ignore the end of its context, for longer than the grace in most cases, and may have that end come by a time.
+func (p *people) deaf(t *task.Task) job {
+	w := p.world
+	j := job{Ms: 2000 + w.rng.IntN(8000), Deaf: 1 + w.rng.IntN(25_000)}
+	switch w.rng.IntN(4) {
+	case 0:
+		t.TimeoutMs = 1 + int64(w.rng.IntN(j.Ms))
+	case 1:
+		t.DeadlineDateTime = t.CreateDateTime + w.between(time.Second, 15*time.Second).Milliseconds()
+	}
+	return j
+}
+
+// giveUp has a person cancel the task that does not heed it, at any time.
+func (p *people) giveUp() {
+	p.world.park(p.world.now+p.world.between(0, p.cfg.faults), nil)
+	p.change(taskID(p.cfg.deaf-1), deedNamed("cancel"))
+}
+
+func taskID(i int) string { return fmt.Sprintf("t%04d", i) }
 
 // tell calls f for a controller, which may not live any more: then the leader finds by itself what it would have been told.
 func (p *people) tell(f func(c *controller)) {
@@ -151,7 +178,7 @@ var deeds = []deed{
 // attach replaces the attachments, at times so that the task takes longer or less long from its next run on.
 func attach(t *task.Task, now int64, rng *rand.Rand) (task.Change, bool) {
 	j := decodeJob(t.Attachments)
-	return task.Attach(t, job{Ms: rng.IntN(2*j.Ms + 1), Kills: j.Kills, Version: t.AttachmentsVersion + 1}.encode(), now)
+	return task.Attach(t, job{Ms: rng.IntN(2*j.Ms + 1), Kills: j.Kills, Deaf: j.Deaf, Version: t.AttachmentsVersion + 1}.encode(), now)
 }
 
 func deedNamed(name string) deed {

@@ -120,6 +120,9 @@ func draw(w *world, o options) settings {
 	if len(o.only) > 0 {
 		s.outages = outageNamed(o.only[0])
 	}
+	if w.chance(350) && s.tasks > s.deadly {
+		s.deaf = 1 + w.rng.IntN(s.tasks-s.deadly)
+	}
 	if s.outages {
 		s.deadly, s.faults = 0, w.between(30*time.Second, 2*time.Minute)
 	}

@@ -14,7 +14,9 @@ type taskRun struct {
 	session *session
 	started time.Duration
 	over    bool
-	ghost   bool // it began when its process had stood still and was about to notice
+	ghost   bool          // it began when its process had stood still and was about to notice
+	deaf    time.Duration // when it began to ignore the end of its context; 0 = it does not
+	retries int           // of its task when it began
 	version int64
 	resting bool          // it waits while it is paused
 	rested  time.Duration // how long it did
@@ -43,7 +45,7 @@ func (s *session) delivered(a *events.Assign) {
 // begin is called when a handler begins to run.
 func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	w := c.world
-	r := &taskRun{task: id, claim: claim, session: s, started: w.now, version: version}
+	r := &taskRun{task: id, claim: claim, session: s, started: w.now, version: version, retries: c.task(id).retries}
 	r.ghost = s.stoodStill()
 	w.note(s.process.name, "starts %s, claim %s", id, claim)
 	if !c.claim(claim).stored {
@@ -58,7 +60,7 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	t := c.task(id)
 	if !r.ghost {
 		for _, o := range t.runs {
-			if !o.over && !o.ghost && !o.session.stoodStill() {
+			if o.runs() && !c.mayOverlap(t, o) {
 				c.violate("%s runs at %s by claim %s, and has been running at %s by claim %s since %d ms",
 					id, s.incarnation, claim, o.session.incarnation, o.claim, o.started.Milliseconds())
 			}
@@ -69,6 +71,7 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	s.node.running++
 	c.rooms(r, 1)
 	c.beside(r)
+	c.apart(t, r)
 	return r
 }
 
@@ -83,12 +86,20 @@ func (s *session) stoodStill() bool {
 	return at <= w.now && (s.process.frozen || s.process.thawed >= at)
 }
 
+// runs says whether a run goes on, of a process that has not lost its trust without noticing.
+func (r *taskRun) runs() bool { return !r.over && !r.ghost && !r.session.stoodStill() }
+
 // end is called when a handler returns.
 func (c *checker) end(r *taskRun, outcome string) {
 	r.over = true
 	r.session.node.running--
 	c.rooms(r, -1)
-	if outcome == "" {
+	c.claim(r.claim).returned = true
+	switch {
+	case outcome != "":
+	case c.abandoned(r):
+		outcome = "well, too late"
+	default:
 		c.claim(r.claim).finished = true
 		outcome = "well"
 	}

@@ -62,7 +62,7 @@ type seamStore struct {
 	*truth
 	process *process
 	role    role
-	version *int64 // of the settings that a dispatcher was told of when its round began
+	leads   *leadership // of which a dispatcher is
 }
 
 var _ store.Store = (*seamStore)(nil)
@@ -96,9 +96,9 @@ func (s *seamStore) ask(ctx context.Context, what string, do func(lost bool) err
 func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	n := 0
 	changes = slices.Clone(changes)
-	version := int64(0)
-	if s.version != nil {
-		version = *s.version
+	version, over := int64(0), false
+	if s.leads != nil {
+		version = s.leads.goesBy
 	}
 	err := s.write(ctx, "apply", func(lost bool) error {
 		n = 0
@@ -110,19 +110,21 @@ func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, erro
 			part = s.world.rng.IntN(part + 1)
 		}
 		for _, c := range changes[:part] {
-			if s.apply(c, version) {
+			if s.apply(c, version, over) {
 				n++
 			}
 		}
 		return nil
 	})
+	over = true
 	if s.guards.noReadBack && s.role == roleDispatcher && err == nil {
 		n = len(changes)
 	}
 	return n, err
 }
 
-func (s *seamStore) apply(c task.Change, version int64) bool {
+// apply makes one change. Late says that its caller waits no more.
+func (s *seamStore) apply(c task.Change, version int64, late bool) bool {
 	before, ok := s.get(c.ID)
 	if !ok {
 		return false
@@ -142,7 +144,7 @@ func (s *seamStore) apply(c task.Change, version int64) bool {
 	}
 	if n == 1 {
 		after, _ := s.get(c.ID)
-		s.check.changed(s.process, s.role, version, &before, &after, &c)
+		s.check.changed(s, version, late, &before, &after, &c)
 	}
 	return n == 1
 }

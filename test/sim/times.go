@@ -65,7 +65,11 @@ func (c *checker) limited(t *taskRecord, r *taskRun) {
 // timely checks a run that ends. A handler ends within the stop margin of its context's end; what stood still does so later, and one that
 // rested is noticed later.
 func (c *checker) timely(t *taskRecord, r *taskRun) {
-	took := c.world.now - r.started - r.rested
+	ended := c.world.now
+	if r.deaf != 0 {
+		ended = r.deaf
+	}
+	took := ended - r.started - r.rested
 	grace := c.cfg.stopMargin * 11 / 10
 	if r.rested > 0 {
 		grace += time.Second

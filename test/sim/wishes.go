@@ -69,7 +69,7 @@ func (c *checker) calm(since ...time.Duration) bool {
 
 // informed checks that a run which ends has seen the newest attachments.
 func (c *checker) informed(t *taskRecord, r *taskRun) {
-	if r.version < t.wish.version && c.calm(t.wish.versionAt, r.started) {
+	if r.deaf == 0 && r.version < t.wish.version && c.calm(t.wish.versionAt, r.started) {
 		c.violate("%s runs by claim %s with attachments of version %d, and there is version %d", t.id, r.claim, r.version, t.wish.version)
 	}
 }
@@ -92,6 +92,10 @@ func (c *checker) unmet() (list []string) {
 			say("%s is to be %s since %d ms, and is %s %s", t.id, want, since, doc.LifecycleStatus, doc.Desired)
 		}
 		for _, r := range t.runs {
+			if r.deaf != 0 {
+				c.unabandoned(r, &doc, say)
+				continue
+			}
 			if r.version < t.wish.version {
 				say("%s runs by claim %s with attachments of version %d, and there is version %d", t.id, r.claim, r.version, t.wish.version)
 			}
