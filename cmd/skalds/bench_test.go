@@ -219,9 +219,14 @@ func TestProgressLine(t *testing.T) {
 
 // BenchmarkCluster runs tasks through a whole cluster in this process, for a profile of where the time goes:
 //
-//	go test ./cmd/skalds -run '^$' -bench Cluster -benchtime 100000x -cpuprofile cpu.prof
+//	go test ./cmd/skalds -run '^$' -bench Cluster/memory -benchtime 100000x -cpuprofile cpu.prof
 func BenchmarkCluster(b *testing.B) {
-	d := startDev(b)
+	b.Run("memory", func(b *testing.B) { benchmarkCluster(b) })
+	b.Run("data", func(b *testing.B) { benchmarkCluster(b, "--data", b.TempDir()) })
+}
+
+func benchmarkCluster(b *testing.B, args ...string) {
+	d := startDev(b, args...)
 	c, err := client.New(client.Config{Server: d.server})
 	if err != nil {
 		b.Fatal(err)

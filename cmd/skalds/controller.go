@@ -29,6 +29,7 @@ controller: it waits for them, and 'skalds health' says what is missing.`,
 }
 
 func runController(cmd *cobra.Command, _ []string) error {
+	setGarbageFloor()
 	cfg, err := config.LoadController()
 	if err != nil {
 		return err

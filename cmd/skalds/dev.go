@@ -66,7 +66,7 @@ seconds and stops; a second Ctrl-C stops at once. A port that is taken ends it w
 				return err
 			}
 			if cmd.Flags().Changed("capacity") {
-				o.config.Node.Capacity, o.config.Node.Prefetch = capacity, capacity
+				o.config.Node.SetCapacity(capacity)
 			}
 			if err := o.check(cmd); err != nil {
 				return err
@@ -130,6 +130,7 @@ func awaitReady(ctx context.Context, server string, nodes int) error {
 }
 
 func runDev(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) error {
+	setGarbageFloor()
 	c, err := startCluster(ctx, cmd, o, log)
 	if err != nil {
 		return err

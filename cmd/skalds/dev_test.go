@@ -293,7 +293,7 @@ func TestDevTakesItsSettingsFromTheEnvironment(t *testing.T) {
 		t.Errorf("the controller has %+v", d.Timing)
 	}
 	n := decode[client.Node](t, want(t, 0, "nodes", "show", "node-1", "-o", "json", "--server", server))
-	if n.Capacity != 3 || n.Prefetch != 3 || n.Labels["zone"] != "a" {
+	if n.Capacity != 3 || n.Prefetch != 12 || n.Labels["zone"] != "a" {
 		t.Errorf("the node is %+v", n)
 	}
 	p.signal(t, syscall.SIGTERM)

@@ -36,7 +36,7 @@ func TestNodesShow(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "1", "--capacity", "3")
 	a := want(t, 0, "nodes", "show", "node-1", "--server", d.server)
-	if !strings.Contains(a.out, "room for 3, and 3 queued") || !strings.Contains(a.out, "demo.echo") {
+	if !strings.Contains(a.out, "room for 3, and 12 queued") || !strings.Contains(a.out, "demo.echo") {
 		t.Errorf("it shows\n%s", a.out)
 	}
 	if n := decode[client.Node](t, want(t, 0, "nodes", "show", "node-1", "-o", "json", "--server", d.server)); n.Capacity != 3 {

@@ -85,6 +85,29 @@ func TestBackPressureStopsClaimsAndSlowsDownBefore(t *testing.T) {
 	}
 }
 
+// What waits in the deep queues of nodes is sent and not started, too: it must not come near to what back-pressure allows.
+func TestDeepQueuesEndWhereBackPressureBegins(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1, MaxPending: 100})
+	n := node("n1", 4, "a")
+	n.Prefetch = 200
+	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
+	b.d = dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024, MaxPending: 100}, b.store, b.fleet, b.wire, b.lease,
+		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	b.submit(t, "a", 300)
+	if out := b.round(t); out.Placed != 4 {
+		t.Fatalf("%+v, want the free slots filled, since nobody knows how long the runs take", out)
+	}
+	got := b.get(t, b.running(t)[0])
+	b.fleet.Reported(fleet.Key{Node: "n1", Incarnation: "n1-1"},
+		&task.Report{ID: got.ID, ClaimID: got.ClaimID, Kind: task.ReportFinished, StartedAt: 1, FinishedAt: 2})
+	b.rounds(t, true)
+	if s := b.d.Status(); s.Unstarted != 50 || s.Throttle != 1 {
+		t.Errorf("%+v, want it to end with half of what may be sent and not started", s)
+	}
+}
+
 // Nothing of the many is read again and again to find the few, whatever keeps the many waiting.
 func TestC14_WhatCannotBePlacedIsNotRead(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,10 @@ func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
 func (d *Dispatcher) ask(l *line) placement.Request {
 	q := l.request
 	q.Strategy = d.settings.strategy
-	q.Short = d.fleet.Short(l.class)
+	q.Queue = d.fleet.Queue(l.class)
+	if d.throttle() > 0 { // deep queues must not be what slows the rounds down
+		q.Queue = min(q.Queue, placement.QueueOnce)
+	}
 	if l.anti != "" {
 		q.Anti = d.fleet.Beside(l.anti)
 	}

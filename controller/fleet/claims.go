@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -112,8 +113,12 @@ func (f *Fleet) drop(id string) (*entry, bool) {
 	return e, ok
 }
 
-// shortRun is the mean run time below which a class may be queued at its nodes.
-const shortRun = 100.0
+// The mean run times, in ms, below which a class may be queued at its nodes: so that with as much as the capacity, and with four times as much,
+// which is NODE_PREFETCH by default, what is queued begins within 100 ms. See docs/adr/0012-deep-queues.md.
+const (
+	shortRun = 100.0
+	briefRun = 10.0
+)
 
 // maxClasses bounds how many classes' run times are remembered.
 const maxClasses = 10_000
@@ -199,12 +204,17 @@ func (f *Fleet) observeRun(class string, ms float64) {
 	f.classes[class] = mean + (ms-mean)/5
 }
 
-// Short says whether recent runs of a class were short enough to queue behind others. A class that has not run yet is not.
-func (f *Fleet) Short(class string) bool {
+// Queue says how far tasks of a class may queue behind others, by how long its recent runs took. A class that has not run yet may not.
+func (f *Fleet) Queue(class string) placement.Queue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	mean, ok := f.classes[class]
-	return ok && mean < shortRun
+	switch mean, ok := f.classes[class]; {
+	case !ok || mean >= shortRun:
+		return placement.NoQueue
+	case mean >= briefRun:
+		return placement.QueueOnce
+	}
+	return placement.QueueDeep
 }
 
 // Due gives claims that were sent a time ago and of which the node has said nothing, at most limit of them.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -258,24 +259,28 @@ func TestCompareTakesInAndDrops(t *testing.T) {
 	}
 }
 
-func TestShortIsAMovingMean(t *testing.T) {
+func TestHowFarAClassQueuesGoesByAMovingMean(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	run := func(ms int64) {
 		f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
 		f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportFinished, StartedAt: 1, FinishedAt: 1 + ms})
 	}
-	if f.Short("a") || f.AnyShort() {
+	if f.Queue("a") != placement.NoQueue || f.AnyShort() {
 		t.Fatal("a class that has not run is short")
 	}
-	run(10)
-	if !f.Short("a") || !f.AnyShort() {
-		t.Fatal("a run of 10 ms is not short")
+	run(9)
+	if f.Queue("a") != placement.QueueDeep || !f.AnyShort() {
+		t.Fatal("a run of 9 ms may not queue deep")
+	}
+	run(50)
+	if f.Queue("a") != placement.QueueOnce || !f.AnyShort() {
+		t.Fatal("a class of 17 ms may queue deep, or not at all")
 	}
 	for range 20 {
 		run(5000)
 	}
-	if f.Short("a") {
+	if f.Queue("a") != placement.NoQueue {
 		t.Fatal("a class of 5 s runs is short")
 	}
 }

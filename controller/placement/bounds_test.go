@@ -73,7 +73,7 @@ func TestStickyKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	c := labelled(20)
 	for i := range 50_000 {
-		if d := c.Place(&Request{Class: "a", Strategy: Sticky, StickyKey: fmt.Sprint(i), Short: true}); d.Node == "" && i < 20*1000 {
+		if d := c.Place(&Request{Class: "a", Strategy: Sticky, StickyKey: fmt.Sprint(i), Queue: QueueDeep}); d.Node == "" && i < 20*1000 {
 			t.Fatal(d.Reason)
 		}
 	}

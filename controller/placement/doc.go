@@ -7,7 +7,7 @@
 // Invariants:
 //
 //   - No node is given more than its capacity, nor more of a class than its capacity for it; or, for a class of short runs and only when no
-//     node has a free slot, not more than its capacity and prefetch together.
+//     node has a free slot, not more than its capacity and prefetch together (see Queue).
 //   - A task that must be alone gets an empty node, and nothing is placed beside it.
 //   - Every task gets a node or a reason.
 //   - Memory is bounded by the nodes, whatever tasks ask for.

@@ -35,7 +35,7 @@ type Explanation struct {
 
 // Stage is nodes that are asked together, before those of the next stage.
 type Stage struct {
-	Name  string // idle, slots or queue
+	Name  string // idle, slots, queue or deep queue
 	Nodes int
 }
 
@@ -51,7 +51,7 @@ const (
 	maxBest      = 3
 )
 
-var stageNames = [stageCount]string{stageIdle: "idle", stageSlots: "slots", stageQueue: "queue"}
+var stageNames = [stageCount]string{stageIdle: "idle", stageSlots: "slots", stageOnce: "queue", stageDeep: "deep queue"}
 
 // scan is a look at all nodes for an explanation.
 type scan struct {
@@ -172,7 +172,7 @@ func (e *Explanation) rank(p *pool, x *scan, left []*node, q *Request) {
 	}
 	var first []*node
 	for _, k := range order {
-		if k == stageQueue && !q.Short {
+		if !q.asks(k) {
 			continue
 		}
 		fit := slices.DeleteFunc(slices.Clone(left), func(n *node) bool { return !p.room(n, k) })

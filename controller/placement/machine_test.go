@@ -35,7 +35,7 @@ func (x *machine) set(t *rapid.T) {
 		Classes:  rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b"}, {"a", "b", "c", "a"}, {"a"}, nil}).Draw(t, "classes"),
 		Labels:   drawLabels.Draw(t, "labels"),
 		Capacity: rapid.SampledFrom([]int{1, 2, 4, 4, 8, 40, task.MaxSlots}).Draw(t, "capacity"),
-		Prefetch: rapid.IntRange(0, 3).Draw(t, "prefetch"),
+		Prefetch: rapid.IntRange(0, 9).Draw(t, "prefetch"),
 		Load:     rapid.IntRange(0, 9).Draw(t, "load"),
 		CPU:      rapid.SampledFrom([]float64{-1, 0, 0.2, 0.9, 3}).Draw(t, "cpu"),
 		Memory:   rapid.SampledFrom([]float64{-1, 0, 0.5}).Draw(t, "memory"),
@@ -63,7 +63,7 @@ func (x *machine) alter(t *rapid.T) {
 	case 0:
 		n.Capacity = rapid.IntRange(1, 9).Draw(t, "capacity")
 	case 1:
-		n.Prefetch = rapid.IntRange(0, 3).Draw(t, "prefetch")
+		n.Prefetch = rapid.IntRange(0, 9).Draw(t, "prefetch")
 	case 2:
 		n.Labels = drawLabels.Draw(t, "labels")
 	case 3:
@@ -105,7 +105,7 @@ func (x *machine) request(t *rapid.T) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Short: rapid.Bool().Draw(t, "short"),
+	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Queue: rapid.SampledFrom([]Queue{NoQueue, QueueOnce, QueueDeep}).Draw(t, "queue"),
 		Slots: rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 9}).Draw(t, "slots"), StickyKey: rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "key")}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:

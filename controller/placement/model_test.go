@@ -39,7 +39,10 @@ func (n *seen) most(class string) int {
 
 func (n *seen) room(q *Request, kind int) bool {
 	free := n.Capacity - n.Load
-	if kind == stageQueue {
+	switch kind {
+	case stageOnce:
+		free += min(n.Prefetch, n.Capacity)
+	case stageDeep:
 		free += n.Prefetch
 	}
 	if kind == stageIdle && n.Load > 0 {
@@ -101,8 +104,11 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 	if idle {
 		kinds = []int{stageIdle, stageSlots}
 	}
-	if q.Short {
-		kinds = append(kinds, stageQueue)
+	if q.Queue >= QueueOnce {
+		kinds = append(kinds, stageOnce)
+	}
+	if q.Queue == QueueDeep {
+		kinds = append(kinds, stageDeep)
 	}
 	if q.Alone {
 		kinds = []int{stageIdle}

@@ -109,7 +109,7 @@ func (c *Cluster) take(i int32, q *Request) Decision {
 // pick asks the stages in turn.
 func (p *pool) pick(q *Request) int32 {
 	for _, k := range p.order {
-		if k == stageQueue && !q.Short {
+		if !q.asks(k) {
 			continue
 		}
 		if i := p.stages[k].ready().pick(q); i >= 0 {
@@ -120,7 +120,7 @@ func (p *pool) pick(q *Request) int32 {
 }
 
 func (p *pool) any(q *Request) bool {
-	return p.stages[stageSlots].ready().any() || q.Short && p.stages[stageQueue].ready().any()
+	return p.stages[stageSlots].ready().any() || q.Queue > NoQueue && p.stages[q.widest()].ready().any()
 }
 
 // exclude marks the nodes that the request excludes. Those that it avoids are only excluded if another could ever run it.
@@ -223,8 +223,10 @@ func (q *Request) widest() int {
 	switch {
 	case q.Alone:
 		return stageIdle
-	case q.Short:
-		return stageQueue
+	case q.Queue >= QueueDeep:
+		return stageDeep
+	case q.Queue == QueueOnce:
+		return stageOnce
 	}
 	return stageSlots
 }

@@ -139,9 +139,9 @@ func (p *pool) never(q *Request) Reason {
 
 func (c *Cluster) poolOf(key poolKey, selector task.Selector) *pool {
 	plan, _ := parse(c.table, string(key.strategy))
-	p := &pool{poolKey: key, c: c, plan: plan, selector: selector, order: []int{stageSlots, stageQueue}}
+	p := &pool{poolKey: key, c: c, plan: plan, selector: selector, order: []int{stageSlots, stageOnce, stageDeep}}
 	if plan.idle {
-		p.order = []int{stageIdle, stageSlots, stageQueue}
+		p.order = []int{stageIdle, stageSlots, stageOnce, stageDeep}
 	}
 	return p
 }

@@ -7,13 +7,23 @@ type Request struct {
 	Class     string
 	Selector  task.Selector // of the nodes' labels
 	Slots     int           // that it takes; below 1 = 1
-	Short     bool          // recent runs of the class were short enough to queue behind others
+	Queue     Queue         // how far it may queue behind others on a node that has no free slot
 	Alone     bool          // it must be the only one on its node
 	Avoid     []string      // ids of nodes that are taken only if no other could ever run it
 	Anti      []string      // ids of nodes that must not have it now
 	Strategy  Strategy      // as ParseStrategy gives it; anything else is LEAST_TASKS
 	StickyKey string        // of STICKY
 }
+
+// Queue says how far tasks of a class may queue on a node. All nodes' free slots come first.
+type Queue int
+
+// How far it may queue.
+const (
+	NoQueue   Queue = iota
+	QueueOnce       // within the node's prefetch, as many slots as its capacity: what waits begins after about one run
+	QueueDeep       // within the node's prefetch
+)
 
 func (q *Request) width() int { return max(q.Slots, 1) }
 

@@ -4,9 +4,21 @@ package placement
 const (
 	stageIdle  = iota // nodes that have nothing
 	stageSlots        // nodes that have free slots
-	stageQueue        // nodes that have room to queue
+	stageOnce         // nodes that have room to queue what begins after one run
+	stageDeep         // nodes that have room to queue
 	stageCount
 )
+
+// asks says whether a request goes to a stage.
+func (q *Request) asks(kind int) bool {
+	switch kind {
+	case stageOnce:
+		return q.Queue >= QueueOnce
+	case stageDeep:
+		return q.Queue >= QueueDeep
+	}
+	return true
+}
 
 // chooser picks among the nodes of one stage by a strategy. It may hold nodes that do not fit any more, and drops them when it comes to
 // them; the pool adds them again when they may fit.
@@ -53,7 +65,9 @@ func (p *pool) room(n *node, kind int) bool {
 		if n.load > 0 {
 			return false
 		}
-	case stageQueue:
+	case stageOnce:
+		room += min(n.prefetch, n.capacity)
+	case stageDeep:
 		room += n.prefetch
 	}
 	return room >= p.width && p.classFits(n)

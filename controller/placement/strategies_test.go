@@ -240,7 +240,7 @@ func TestSpreadIsByValueFirst(t *testing.T) {
 
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	alone := placement.Request{Class: "a", Alone: true, Short: true}
+	alone := placement.Request{Class: "a", Alone: true, Queue: placement.QueueDeep}
 	for _, s := range every() {
 		t.Run(string(s), func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +256,7 @@ func TestAlone(t *testing.T) {
 			if d.Node != "n01" {
 				t.Fatalf("it went to %+v, want the empty node", d)
 			}
-			more := placement.Request{Class: "a", Strategy: s, Short: true}
+			more := placement.Request{Class: "a", Strategy: s, Queue: placement.QueueDeep}
 			if got := place(c, more, 20); got["n01"] != 0 || got["n00"] != 2 || got["n02"] != 3 {
 				t.Errorf("%v beside it, want none there and the others full", got)
 			}
@@ -326,22 +326,26 @@ func TestC79_NodesThatATaskHasCrashedAreAvoided(t *testing.T) {
 func TestPrefetchIsForShortRunsOnceNoSlotIsFree(t *testing.T) {
 	t.Parallel()
 	list := some(2, 2)
-	list[0].Prefetch, list[1].Prefetch, list[0].Load = 3, 3, 2
+	list[0].Prefetch, list[1].Prefetch, list[0].Load = 5, 5, 2
 	c := placement.NewCluster(1)
 	c.Set(list[0])
 	c.Set(list[1])
-	short := placement.Request{Class: "a", Short: true}
+	short := placement.Request{Class: "a", Queue: placement.QueueOnce}
 	if got := place(c, short, 2); got["n01"] != 2 {
 		t.Errorf("short tasks went to %v, want the two free slots first", got)
 	}
-	if slots, queue := c.Room(); slots != 0 || queue != 6 {
-		t.Errorf("room for %d and %d, want 0 and 6", slots, queue)
+	if slots, queue := c.Room(); slots != 0 || queue != 10 {
+		t.Errorf("room for %d and %d, want 0 and 10", slots, queue)
 	}
 	if d := c.Place(&placement.Request{Class: "a"}); d.Reason != placement.NodesFull {
 		t.Errorf("a long task was queued: %+v", d)
 	}
+	if got := place(c, short, 50); got["n00"] != 2 || got["n01"] != 2 {
+		t.Errorf("placed %v more, want as many as the capacity on each", got)
+	}
+	short.Queue = placement.QueueDeep
 	if got := place(c, short, 50); got["n00"] != 3 || got["n01"] != 3 {
-		t.Errorf("placed %v more, want the 6 places that were left", got)
+		t.Errorf("placed %v more, want the rest of what each may queue", got)
 	}
 }
 

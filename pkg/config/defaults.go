@@ -21,11 +21,27 @@ func setDefaults(spec any) {
 	for _, f := range all {
 		_ = f.process(noVariable) // the defaults are known to be good, a test reads them all
 	}
+	for _, from := range all {
+		followAll(all, from)
+	}
+}
+
+// followAll gives the fields that follow one their default.
+func followAll(all []field, from field) {
 	for _, f := range all {
-		for _, from := range all {
-			if f.follows != "" && f.follows == from.variable {
-				f.value.Set(from.value)
-			}
+		if f.follows != "" && f.follows == from.variable {
+			f.follow(from.value)
+		}
+	}
+}
+
+// SetCapacity sets the capacity, and what follows it.
+func (n *Node) SetCapacity(slots int) {
+	n.Capacity = slots
+	all := fields(n)
+	for _, f := range all {
+		if f.variable == "NODE_CAPACITY" {
+			followAll(all, f)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestDevReadsWhatItDoesNotGive(t *testing.T) {
 	want.Controller.MonitorSkaldInterval = 250 * time.Millisecond
 	want.Controller.Level, want.Node.Level = config.LogDebug, config.LogDebug
 	want.Node.Liveness = want.Controller.Liveness
-	want.Node.Capacity, want.Node.Prefetch = 3, 3
+	want.Node.Capacity, want.Node.Prefetch = 3, 12
 	want.Node.DrainSoft, want.Node.DrainHard = 9*time.Second, time.Second
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got\n%+v, want\n%+v", d, want)

@@ -17,8 +17,8 @@
 //
 // The tags of a field are envconfig (the variable), default, range (lowest and
 // highest value, inclusive), syntax (a rule for text), alias (an older name of
-// the variable), follows (the variable whose value is the default) and dev (the
-// default in `skalds dev`; - for what `skalds dev` gives by itself).
+// the variable), follows (the variable whose value is the default), times (how many
+// times that value) and dev (the default in `skalds dev`; - for what `skalds dev` gives by itself).
 //
 // The Load functions read the process's environment and the files it names;
 // they keep nothing and start nothing. The structs hold no references that a

@@ -16,6 +16,7 @@ type field struct {
 	alias    string // "" for none
 	fallback string // the default as text, "" for none
 	follows  string // the variable whose value is the default, "" for none
+	times    string // how many times that value, "" for once
 	limits   string // "lowest..highest", "" for none
 	syntax   string // a key of syntaxes, "" for none
 	dev      string // the default in `skalds dev`, notRead if it does not read it, "" for no difference
@@ -41,6 +42,7 @@ func fieldsOf(v reflect.Value, dev string) []field {
 			alias:    f.Tag.Get("alias"),
 			fallback: f.Tag.Get("default"),
 			follows:  f.Tag.Get("follows"),
+			times:    f.Tag.Get("times"),
 			limits:   f.Tag.Get("range"),
 			syntax:   f.Tag.Get("syntax"),
 			dev:      cmp.Or(f.Tag.Get("dev"), dev),
@@ -48,6 +50,24 @@ func fieldsOf(v reflect.Value, dev string) []field {
 		})
 	}
 	return all
+}
+
+// follow gives the field the default that goes by another one's value: that, or so many times that, as far as the range allows.
+func (f field) follow(other reflect.Value) {
+	if f.times == "" {
+		f.value.Set(other)
+		return
+	}
+	_, highest, _ := strings.Cut(f.limits, "..")
+	f.value.SetInt(min(f.bound(f.times)*other.Int(), f.bound(highest)))
+}
+
+// followed says what the field follows, for people.
+func (f field) followed() string {
+	if f.times == "" {
+		return f.follows
+	}
+	return f.times + " x " + f.follows
 }
 
 // secret says whether the value must not be shown, and so may come from a file.

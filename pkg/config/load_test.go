@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNode := config.Node{
-		Log: config.Log{Level: config.LogInfo}, ID: node.ID, Mode: config.NodeModeNode, Capacity: 16, Prefetch: 16,
+		Log: config.Log{Level: config.LogInfo}, ID: node.ID, Mode: config.NodeModeNode, Capacity: 16, Prefetch: 64,
 		Kafka: kafka, Redis: redis, Liveness: liveness, ResultMaxBytes: 256 << 10,
 		DrainSoft: 30 * time.Second, DrainHard: 10 * time.Second, CancelGrace: 10 * time.Second,
 	}
@@ -158,7 +158,8 @@ func TestValues(t *testing.T) {
 		"alias that agrees":  {map[string]string{"NODE_LOST_AFTER": "9s", "MONITOR_HEARTBEAT_TIMEOUT": "9s"}, node(func(n config.Node) any { return n.LostAfter }), 9 * time.Second},
 		"follows":            {map[string]string{"NODE_HEARTBEAT_INTERVAL": "250ms"}, controller(func(c config.Controller) any { return c.MonitorSkaldInterval }), 250 * time.Millisecond},
 		"follows no longer":  {map[string]string{"NODE_HEARTBEAT_INTERVAL": "250ms", "MONITOR_SKALD_INTERVAL": "2"}, controller(func(c config.Controller) any { return c.MonitorSkaldInterval }), 2 * time.Second},
-		"prefetch follows":   {map[string]string{"NODE_CAPACITY": "3"}, node(func(n config.Node) any { return n.Prefetch }), 3},
+		"prefetch follows":   {map[string]string{"NODE_CAPACITY": "3"}, node(func(n config.Node) any { return n.Prefetch }), 12},
+		"no further":         {map[string]string{"NODE_CAPACITY": "90000"}, node(func(n config.Node) any { return n.Prefetch }), 100_000},
 		"no prefetch":        {map[string]string{"NODE_PREFETCH": "0"}, node(func(n config.Node) any { return n.Prefetch }), 0},
 		"no soft drain":      {map[string]string{"DRAIN_SOFT": "0"}, node(func(n config.Node) any { return n.DrainSoft }), time.Duration(0)},
 		"id":                 {map[string]string{"SKALD_ID": "edge_7.a-b"}, node(func(n config.Node) any { return n.ID }), "edge_7.a-b"},

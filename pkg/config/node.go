@@ -22,8 +22,9 @@ type Node struct {
 	// or as many as it says.
 	Capacity int `envconfig:"NODE_CAPACITY" default:"16" range:"1..100000"`
 	// Prefetch is how many slots more may be promised to tasks that wait here; 0
-	// for none.
-	Prefetch int `envconfig:"NODE_PREFETCH" follows:"NODE_CAPACITY" range:"0..100000"`
+	// for none. Only classes whose runs take less than 10 ms may use all of it,
+	// and those below 100 ms as much of it as the capacity.
+	Prefetch int `envconfig:"NODE_PREFETCH" follows:"NODE_CAPACITY" times:"4" range:"0..100000"`
 	// CapacityByClass is how many of these slots the tasks of a class take at the
 	// most.
 	CapacityByClass ClassCapacities `envconfig:"NODE_CAPACITY_BY_CLASS"`

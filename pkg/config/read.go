@@ -41,7 +41,7 @@ func readFields(all []field) *reading {
 		if _, set := r.origins[f.variable]; f.follows == "" || set {
 			continue
 		}
-		f.value.Set(values[f.follows])
+		f.follow(values[f.follows])
 		r.settled[f.variable] = true // a bad value is the fault of the other
 	}
 	return r

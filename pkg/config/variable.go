@@ -9,7 +9,8 @@ type Variable struct {
 	// Default is what an unset variable stands for; empty for none, and where
 	// the default follows another variable.
 	Default string
-	// Follows is the variable whose value is the default, empty for none.
+	// Follows is the variable whose value is the default, or that many times the
+	// value, as in "4 x NODE_CAPACITY"; empty for none.
 	Follows string
 	// Of is the variable that this one is another way to set: an alias or the
 	// name of a file that holds the value. Empty for all others.
@@ -42,7 +43,7 @@ func Variables() []Variable {
 	}{{"controller", fields(&Controller{})}, {"node", fields(&Node{})}, {"dev", new(Dev).fields()}, {"client", fields(&Client{})}} {
 		for _, f := range process.fields {
 			add(Variable{
-				Name: f.variable, Default: f.fallback, Follows: f.follows, Range: f.limits, Secret: f.secret(),
+				Name: f.variable, Default: f.fallback, Follows: f.followed(), Range: f.limits, Secret: f.secret(),
 			}, process.name)
 			if f.alias != "" {
 				add(Variable{Name: f.alias, Of: f.variable, Range: f.limits}, process.name)
