@@ -5,11 +5,12 @@
 //	go run ./test/sim -seeds 100000            # a long run, on all cores
 //	go run ./test/sim -from 4711 -seeds 1 -show  # one seed, with its timeline
 //	go run ./test/sim -without term -seeds 1000  # with a guard taken out: the checker should find it
+//	go run ./test/sim -only outage,hand-over     # dependencies alone go away, and controllers change: nothing may move
 //
 // What each file holds: world.go the scheduler, link.go the network; store.go, bus.go, registry.go and lockfile.go the services; controller.go,
 // leadership.go, loops.go and transport.go the controllers; node.go and handler.go the nodes; people.go and steer.go who submits and asks for
-// things, asks.go what tasks ask for and nodes offer; fate.go and faults.go what goes wrong; check.go the checker, and runs.go, limits.go,
-// wishes.go, drains.go, times.go, crashes.go and removals.go more of its rules.
+// things, asks.go what tasks ask for and nodes offer; fate.go, faults.go and outages.go what goes wrong; check.go the checker, and runs.go,
+// limits.go, shares.go, wishes.go, drains.go, times.go, deaf.go, crashes.go, removals.go and moves.go more of its rules.
 package main
 
 import (

@@ -98,21 +98,21 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		says string   // what the checker says
 		from uint64   // the first seed: one near the one that finds it
 	}{
-		"compare":   {[]string{"freeze-controller", "slow"}, " and became Assigning", 150},
-		"term":      {[]string{"freeze-controller"}, "which came under term", 55},
-		"resend":    {[]string{"lossy", "cut"}, "has not ended", 105},
-		"sending":   {[]string{"hush"}, "and has been running at", 400},
-		"drift":     {[]string{"hush"}, "and has been running at", 95},
-		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it", 30},
-		"give-back": {[]string{"lossy", "cut"}, "and has been running at", 35},
-		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be ", 30},
-		"repeat":    {[]string{"orders"}, " is to be ", 185},
+		"compare":   {[]string{"freeze-controller", "slow"}, " and became Assigning", 155},
+		"term":      {[]string{"freeze-controller"}, "which came under term", 125},
+		"resend":    {[]string{"lossy", "cut"}, "has not ended", 110},
+		"sending":   {[]string{"hush"}, "and has been running at", 430},
+		"drift":     {[]string{"hush"}, "and has been running at", 600},
+		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it", 45},
+		"give-back": {[]string{"lossy", "cut"}, "and has been running at", 135},
+		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be ", 50},
+		"repeat":    {[]string{"orders"}, " is to be ", 195},
 		"proof":     {[]string{"twin"}, " has not crashed", 0},
 		"alone":     {[]string{"crash-node"}, "is to run alone", 0},
 		"replicas":  {[]string{"failover"}, "and has been running at", 0},
 		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since", 0},
 		"listen":    {[]string{"outage", "stalls"}, "a dependency moved all", 0},
-		"permit":    {[]string{"freeze-controller", "slow"}, "has the permit", 500},
+		"permit":    {[]string{"freeze-controller", "slow"}, "has the permit", 930},
 	}
 	if len(cases) != len(guardNames()) {
 		t.Errorf("%d cases for the guards %v", len(cases), guardNames())
