@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/clock/clocktest"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -38,7 +40,9 @@ func crowd(b *testing.B, n, hopeless int) *bundle {
 }
 
 // serve ends the task that runs and places the next one.
-func (b *bundle) serve(tb testing.TB) {
+func (b *bundle) serve(tb testing.TB) { tb.Helper(); b.serveAfter(tb, true) }
+
+func (b *bundle) serveAfter(tb testing.TB, list bool) {
 	tb.Helper()
 	var held task.Task
 	if err := b.store.Active(tb.Context(), func(t *task.Task) error { held = *t; return nil }); err != nil || held.ID == "" {
@@ -49,7 +53,7 @@ func (b *bundle) serve(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	b.fleet.Reported(fleet.Key{Node: held.Executor, Incarnation: held.Incarnation}, &r)
-	if out, err := b.d.Round(tb.Context(), true); err != nil || out.Placed != 1 {
+	if out, err := b.d.Round(tb.Context(), list); err != nil || out.Placed != 1 {
 		tb.Fatalf("%+v %v", out, err)
 	}
 }
@@ -118,4 +122,48 @@ func BenchmarkRound(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(32*b.N)/b.Elapsed().Seconds(), "tasks/s")
+}
+
+// BenchmarkQueues places tasks one by one where there are 99,000 queues: of one key each, each of which could be next; or of a namespace
+// each, of which none can run, beside the one that moves. It says what a look at the status costs, too.
+func BenchmarkQueues(b *testing.B) {
+	const queues = 99_000
+	for name, c := range map[string]struct {
+		of  func(t *task.Task, name string)
+		why dispatcher.Reason
+	}{
+		"hopeless": {func(t *task.Task, name string) { t.ClassName, t.Namespace = "missing", name }, placement.NoNodeForClass},
+		"ready":    {func(t *task.Task, name string) { t.ClassName, t.ConcurrencyKey = "a", name }, placement.NodesFull},
+	} {
+		bun := crowd(b, 10_000, 0)
+		for from := 0; from < queues; from += store.MaxBatch {
+			tasks := make([]task.Task, store.MaxBatch)
+			for i := range tasks {
+				n := from + i
+				tasks[i] = task.Task{ID: fmt.Sprint("q", n), Mode: task.ModePassive, LifecycleStatus: task.Created, CreateDateTime: int64(n)}
+				c.of(&tasks[i], fmt.Sprint("q", n))
+			}
+			if _, err := bun.store.Create(b.Context(), tasks); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for bun.d.Status().Waiting[c.why] < queues {
+			if _, err := bun.d.Round(b.Context(), true); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for range 20 { // to the end of the listing
+			bun.serveAfter(b, false)
+		}
+		b.Run(name+"/round", func(b *testing.B) {
+			for b.Loop() {
+				bun.serveAfter(b, false)
+			}
+		})
+		b.Run(name+"/status", func(b *testing.B) {
+			for b.Loop() {
+				bun.d.Status()
+			}
+		})
+	}
 }

@@ -14,7 +14,6 @@
 package dispatcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -110,7 +109,7 @@ type Status struct {
 func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Clock, m *Metrics, log *slog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: s, fleet: f, transport: t, lease: l, clock: c, metrics: m, log: log,
 		cluster: placement.NewCluster(cfg.Seed), order: order.New(cfg.Order),
-		lines:   lines{byName: make(map[string]*line), limit: maxLines},
+		lines:   lines{byName: make(map[string]*line), limit: maxLines, byCondition: make(map[condition]*group)},
 		buckets: buckets{throttled: make(map[string]struct{})}}
 	d.Use(store.Dispatcher{})
 	return d
@@ -122,11 +121,7 @@ func (d *Dispatcher) Status() Status {
 	defer d.mu.Unlock()
 	s := d.status
 	s.Strategy, s.Paused = d.settings.strategy, d.settings.paused
-	s.Queues, s.Waiting = len(d.lines.byName), make(map[Reason]int)
-	for _, l := range d.lines.all {
-		why, _ := d.keeps(l, d.moment())
-		s.Waiting[cmp.Or(why, Ready)]++
-	}
+	s.Queues, s.Waiting = len(d.lines.byName), d.counts()
 	s.Unstarted, s.MaxPending, s.Throttle = d.fleet.Unstarted(), d.cfg.MaxPending, d.throttle()
 	return s
 }

@@ -15,15 +15,16 @@ import (
 type line struct {
 	name    string
 	index   int // in lines.all
+	in      *group
+	place   int // in it
 	item    order.Item
 	request placement.Request // of a task of the line that must not be alone and avoids nothing
 
 	class, key, pool, anti string
 	keyLimit               int
 
-	known bool   // the above is known: a task of it has been read
-	seen  int64  // the pass of the listing that showed it last
-	why   Reason // it waits, as of the last look; empty = it could be placed
+	known bool  // the above is known: a task of it has been read
+	seen  int64 // the pass of the listing that showed it last
 
 	tasks []task.Task // read in this round
 	at    int         // the first of them that is left
@@ -72,6 +73,11 @@ type lines struct {
 	again  bool    // there may be new queues where it has been already: another follows
 	stuck  bool    // it waits for queues that make room
 	evict  []*line
+
+	fresh       group    // of which nothing is known
+	free        group    // that nothing keeps waiting, as of the last look
+	waiting     []*group // that something does
+	byCondition map[condition]*group
 }
 
 // list reads which queues there are: a page after the other, in one pass through all of them, that may take several rounds.
@@ -136,6 +142,7 @@ func (l *lines) see(name string) bool {
 	fresh := &line{name: name, index: len(l.all), seen: l.pass}
 	l.byName[name] = fresh
 	l.all = append(l.all, fresh)
+	l.move(fresh, &l.fresh)
 	return true
 }
 
@@ -147,13 +154,14 @@ func (l *lines) remove(known *line) {
 	l.all[last] = nil
 	l.all = l.all[:last]
 	delete(l.byName, known.name)
+	l.leave(known)
 }
 
 // makeRoom forgets a queue that cannot be placed. The next pass shows it again.
 func (l *lines) makeRoom() bool {
 	if l.evict == nil {
 		for _, other := range l.all {
-			if other.why != "" {
+			if other.waits() || other.passed {
 				l.evict = append(l.evict, other)
 			}
 		}
@@ -197,6 +205,9 @@ func (d *Dispatcher) fetch(ctx context.Context, l *line, limit int) error {
 	switch {
 	case len(page.Tasks) > 0:
 		l.learn(&page.Tasks[0])
+		if l.in == &d.lines.fresh {
+			d.lines.move(l, &d.lines.free)
+		}
 	case page.More:
 	case l.from.Set:
 		l.passed = true

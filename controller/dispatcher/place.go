@@ -102,18 +102,19 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 		return true
 	}
 	free, why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
-	if l.why = why; why != "" {
+	if why != "" {
+		d.lines.settle(l, why)
 		r.wait(wait)
 		return false
 	}
 	q := d.askFor(l, t)
 	dec := d.place(r, &q)
 	if dec.Reason != "" {
-		l.why = dec.Reason
 		if q.Alone || len(q.Avoid) > 0 { // what keeps this one does not keep the others
 			l.from = store.After(t)
 			return true
 		}
+		d.lines.settle(l, dec.Reason)
 		return false
 	}
 	d.reserve(r, pick{task: t, line: l, dec: dec}, &q, free)

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
@@ -134,23 +133,17 @@ func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
 func (d *Dispatcher) enter(r *round) []*line {
 	goOn := d.cut
 	d.cut = false
-	var unknown []*line
-	for _, l := range d.lines.all {
+	d.wake(r)
+	for _, l := range slices.Backward(d.lines.free.lines) { // from behind, where leave takes what it moves from
 		if !goOn {
 			l.from, l.passed = store.Place{}, false
 		}
-		switch {
-		case !l.known:
-			unknown = append(unknown, l)
-		case !l.passed:
+		if !l.passed {
 			d.push(r, l)
 		}
 	}
-	slices.SortFunc(unknown, func(a, b *line) int { return strings.Compare(a.name, b.name) })
-	if len(unknown) > maxHeads {
-		unknown, r.out.More = unknown[:maxHeads], true
-	}
-	if len(unknown) > 0 && d.lines.stuck { // of these, some may make room
+	unknown := slices.Clone(d.lines.fresh.lines[:min(len(d.lines.fresh.lines), maxHeads)])
+	if len(d.lines.fresh.lines) > maxHeads || len(unknown) > 0 && d.lines.stuck { // of these, some may make room
 		r.out.More = true
 	}
 	return unknown
@@ -168,7 +161,7 @@ func (d *Dispatcher) push(r *round, l *line) {
 func (d *Dispatcher) waits(r *round, l *line) bool {
 	why, wait := d.keeps(l, r.moment)
 	r.wait(wait)
-	l.why = why
+	d.lines.settle(l, why)
 	return why != ""
 }
 

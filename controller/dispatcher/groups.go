@@ -1,0 +1,124 @@
+package dispatcher
+
+import "cmp"
+
+// group is lines that a round deals with as one: those that it has to look at, or those that wait for the same. Each known line stands in one.
+type group struct {
+	until condition // what its lines wait for; zero for those that do not
+	lines []*line   // in an order that depends on what has happened alone
+	index int       // in lines.waits
+}
+
+// condition is what keeps a line waiting: as long as it keeps one line, it keeps all that wait for it.
+type condition struct {
+	why    Reason
+	of     string // the namespace, class, pool or key; of a reason of placement, the class
+	labels string // selector
+	anti   string
+	n      int // slots; of a key, the limit
+}
+
+// until is what the line waits for.
+func (l *line) until(why Reason) condition {
+	c := condition{why: why}
+	switch why { //nolint:exhaustive // the others are placement's
+	case DispatcherPaused, RateLimited, Throttled:
+	case NamespacePaused, NamespaceFull:
+		c.of = l.item.Namespace
+	case ClassPaused, ClassRateLimited:
+		c.of = l.class
+	case PoolUnknown, PoolFull:
+		c.of = l.pool
+	case KeyBusy:
+		c.of, c.n = l.key, l.keyLimit
+	default:
+		c.of, c.labels, c.anti, c.n = l.class, l.request.Selector.String(), l.anti, l.request.Slots
+	}
+	return c
+}
+
+// waits says whether something keeps the line waiting, as of the last look.
+func (l *line) waits() bool { return l.in.until.why != "" }
+
+// settle puts a line where it belongs: to those that wait for the same, or to those that nothing keeps.
+func (l *lines) settle(x *line, why Reason) {
+	if why == "" {
+		l.move(x, &l.free)
+		return
+	}
+	until := x.until(why)
+	g, ok := l.byCondition[until]
+	if !ok {
+		g = &group{until: until, index: len(l.waiting)}
+		l.waiting = append(l.waiting, g)
+		l.byCondition[until] = g
+	}
+	l.move(x, g)
+}
+
+func (l *lines) move(x *line, to *group) {
+	if x.in == to {
+		return
+	}
+	if x.in != nil {
+		l.leave(x)
+	}
+	x.in, x.place = to, len(to.lines)
+	to.lines = append(to.lines, x)
+}
+
+// leave takes a line out of its group. One that nothing waits in any more is forgotten.
+func (l *lines) leave(x *line) {
+	g := x.in
+	last := len(g.lines) - 1
+	moved := g.lines[last]
+	g.lines[x.place], moved.place = moved, x.place
+	g.lines[last] = nil
+	g.lines, x.in = g.lines[:last], nil
+	if last > 0 || g.until.why == "" {
+		return
+	}
+	delete(l.byCondition, g.until)
+	end := len(l.waiting) - 1
+	other := l.waiting[end]
+	l.waiting[g.index], other.index = other, g.index
+	l.waiting[end] = nil
+	l.waiting = l.waiting[:end]
+}
+
+// wake frees the lines of groups that nothing keeps any more, or something else.
+func (d *Dispatcher) wake(r *round) {
+	for i := len(d.lines.waiting) - 1; i >= 0; i-- { // from behind, where leave takes what it moves from
+		g := d.lines.waiting[i]
+		first := g.lines[0]
+		if why, wait := d.keeps(first, r.moment); why != "" && first.until(why) == g.until {
+			r.wait(wait)
+			continue
+		}
+		for len(g.lines) > 0 {
+			d.lines.move(g.lines[len(g.lines)-1], &d.lines.free)
+		}
+	}
+}
+
+// counts says how many lines wait for which reason now.
+func (d *Dispatcher) counts() map[Reason]int {
+	now := d.moment()
+	by := make(map[Reason]int)
+	each := func(list []*line) {
+		for _, l := range list {
+			why, _ := d.keeps(l, now)
+			by[cmp.Or(why, Ready)]++
+		}
+	}
+	each(d.lines.fresh.lines)
+	each(d.lines.free.lines)
+	for _, g := range d.lines.waiting {
+		if why, _ := d.keeps(g.lines[0], now); why != "" && g.lines[0].until(why) == g.until {
+			by[why] += len(g.lines)
+			continue
+		}
+		each(g.lines)
+	}
+	return by
+}
