@@ -123,7 +123,7 @@ func TestANodeThatReportsNonsenseGetsNoWork(t *testing.T) {
 				s.mu.Lock()
 				say = func(*registry.Node) {}
 				s.mu.Unlock()
-				pass(2 * time.Second)
+				pass(3 * time.Second) // a heartbeat, and the leader's next look at it
 				s.submit("wait", 12, "u")
 				s.within(time.Second, "it works", func() bool { return s.eventsFor("odd") > 0 })
 			})
