@@ -160,6 +160,12 @@ func BenchmarkQueues(b *testing.B) {
 				bun.serveAfter(b, false)
 			}
 		})
+		b.Run(name+"/anew", func(b *testing.B) { // as one round a second does
+			for b.Loop() {
+				bun.clock.Advance(time.Second)
+				bun.serveAfter(b, false)
+			}
+		})
 		b.Run(name+"/status", func(b *testing.B) {
 			for b.Loop() {
 				bun.d.Status()

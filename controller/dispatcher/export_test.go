@@ -30,7 +30,7 @@ func (d *Dispatcher) Overslept() (names []string, groups int) {
 			}
 		}
 	}
-	if n+d.Free() != len(d.lines.all) {
+	if n+d.Free()+len(d.lines.ordered.lines) != len(d.lines.all) {
 		names = append(names, "one that stands nowhere")
 	}
 	return names, len(d.lines.waiting)

@@ -1,6 +1,9 @@
 package dispatcher
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // group is lines that a round deals with as one: those that it has to look at, or those that wait for the same. Each known line stands in one.
 type group struct {
@@ -22,7 +25,6 @@ type condition struct {
 func (l *line) until(why Reason) condition {
 	c := condition{why: why}
 	switch why { //nolint:exhaustive // the others are placement's
-	case DispatcherPaused, RateLimited, Throttled:
 	case NamespacePaused, NamespaceFull:
 		c.of = l.item.Namespace
 	case ClassPaused, ClassRateLimited:
@@ -40,12 +42,11 @@ func (l *line) until(why Reason) condition {
 // waits says whether something keeps the line waiting, as of the last look.
 func (l *line) waits() bool { return l.in.until.why != "" }
 
-// settle puts a line where it belongs: to those that wait for the same, or to those that nothing keeps.
-func (l *lines) settle(x *line, why Reason) {
-	if why == "" {
-		l.move(x, &l.free)
-		return
-	}
+// ofAll says whether a reason keeps all lines waiting. They stay in the order, since the round has nothing more to do.
+func ofAll(why Reason) bool { return why == DispatcherPaused || why == RateLimited || why == Throttled }
+
+// park puts a line to those that wait for the same.
+func (l *lines) park(x *line, why Reason) {
 	until := x.until(why)
 	g, ok := l.byCondition[until]
 	if !ok {
@@ -86,12 +87,21 @@ func (l *lines) leave(x *line) {
 	l.waiting = l.waiting[:end]
 }
 
+// stillKeeps says what keeps all of a group waiting, and how long if it is known; empty if its lines are to be asked each for itself.
+func (d *Dispatcher) stillKeeps(g *group, now time.Time) (Reason, time.Duration) {
+	first := g.lines[0]
+	why, wait := d.keeps(first, now)
+	if why != "" && !ofAll(why) && first.until(why) != g.until {
+		return "", 0
+	}
+	return why, wait
+}
+
 // wake frees the lines of groups that nothing keeps any more, or something else.
 func (d *Dispatcher) wake(r *round) {
 	for i := len(d.lines.waiting) - 1; i >= 0; i-- { // from behind, where leave takes what it moves from
 		g := d.lines.waiting[i]
-		first := g.lines[0]
-		if why, wait := d.keeps(first, r.moment); why != "" && first.until(why) == g.until {
+		if why, wait := d.stillKeeps(g, r.moment); why != "" {
 			r.wait(wait)
 			continue
 		}
@@ -113,8 +123,9 @@ func (d *Dispatcher) counts() map[Reason]int {
 	}
 	each(d.lines.fresh.lines)
 	each(d.lines.free.lines)
+	each(d.lines.ordered.lines)
 	for _, g := range d.lines.waiting {
-		if why, _ := d.keeps(g.lines[0], now); why != "" && g.lines[0].until(why) == g.until {
+		if why, _ := d.stillKeeps(g, now); why != "" {
 			by[why] += len(g.lines)
 			continue
 		}

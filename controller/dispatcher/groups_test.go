@@ -13,7 +13,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Queues that wait for the same are asked as one, however many they are.
+// Queues that wait for the same are asked as one, however many they are; those that could run stand in the order, and are asked in their turn.
 func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 	t.Parallel()
 	const queues = 400
@@ -23,6 +23,9 @@ func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 		b.submit(t, "a", 1, func(t *task.Task) { t.Pool = "none" }, namespace(fmt.Sprint(i)), named(fmt.Sprint("p", i)))
 	}
 	b.submit(t, "a", 1)
+	for i := range 100 {
+		b.submit(t, "a", 1, func(t *task.Task) { t.ConcurrencyKey = fmt.Sprint(i) }, named(fmt.Sprint("k", i)))
+	}
 	if out := b.round(t); out.Placed != 1 {
 		t.Fatalf("%+v", out)
 	}

@@ -75,8 +75,10 @@ type lines struct {
 	evict  []*line
 
 	fresh       group    // of which nothing is known
-	free        group    // that nothing keeps waiting, as of the last look
-	waiting     []*group // that something does
+	free        group    // that the next round is to look at
+	ordered     group    // that stand in the order, since nothing kept them waiting when they came there
+	waiting     []*group // that something keeps waiting
+	passing     []*line  // of which tasks were passed over
 	byCondition map[condition]*group
 }
 
@@ -154,7 +156,7 @@ func (l *lines) remove(known *line) {
 	l.all[last] = nil
 	l.all = l.all[:last]
 	delete(l.byName, known.name)
-	l.leave(known)
+	l.leave(known) // where it stands in the order it is passed over
 }
 
 // makeRoom forgets a queue that cannot be placed. The next pass shows it again.

@@ -103,18 +103,20 @@ func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
 	}
 	free, why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
 	if why != "" {
-		d.lines.settle(l, why)
-		r.wait(wait)
+		d.keep(r, l, why, wait)
 		return false
 	}
 	q := d.askFor(l, t)
 	dec := d.place(r, &q)
 	if dec.Reason != "" {
 		if q.Alone || len(q.Avoid) > 0 { // what keeps this one does not keep the others
+			if !l.from.Set {
+				d.lines.passing = append(d.lines.passing, l)
+			}
 			l.from = store.After(t)
 			return true
 		}
-		d.lines.settle(l, dec.Reason)
+		d.lines.park(l, dec.Reason)
 		return false
 	}
 	d.reserve(r, pick{task: t, line: l, dec: dec}, &q, free)

@@ -36,6 +36,7 @@ type round struct {
 	picks  []pick
 	ends   []task.Change // of tasks that are not to run
 	reads  []*line       // those that tasks were read of
+	over   bool          // something keeps all that wait
 }
 
 // pick is a task, the node it goes to, and the line it came from.
@@ -75,7 +76,6 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	d.mu.Lock()
 	r.wait(d.refresh())
 	d.cluster.Begin()
-	d.order.Begin(r.now)
 	if slots, queue := d.room(); slots+queue == 0 && !list {
 		d.mu.Unlock()
 		return nil
@@ -129,15 +129,25 @@ func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
 	return nil
 }
 
-// enter puts all lines into the round that could be placed, and gives those of which nothing is known yet.
+// enter puts lines into the round that could be placed and are not in it since the last one, and gives those of which nothing is known yet.
 func (d *Dispatcher) enter(r *round) []*line {
 	goOn := d.cut
 	d.cut = false
-	d.wake(r)
-	for _, l := range slices.Backward(d.lines.free.lines) { // from behind, where leave takes what it moves from
-		if !goOn {
+	if !goOn {
+		for _, l := range d.lines.passing {
 			l.from, l.passed = store.Place{}, false
 		}
+		clear(d.lines.passing)
+		d.lines.passing = d.lines.passing[:0]
+	}
+	d.wake(r)
+	if !d.order.Continue(r.now) {
+		d.order.Begin(r.now)
+		for _, l := range d.lines.ordered.lines {
+			d.order.Push(&l.item)
+		}
+	}
+	for _, l := range slices.Backward(d.lines.free.lines) { // from behind, where leave takes what it moves from
 		if !l.passed {
 			d.push(r, l)
 		}
@@ -152,17 +162,35 @@ func (d *Dispatcher) enter(r *round) []*line {
 // push puts a line into the round, if it could be placed.
 func (d *Dispatcher) push(r *round, l *line) {
 	if !d.waits(r, l) {
-		l.item.Of = l
-		d.order.Push(&l.item)
+		d.enqueue(l)
 	}
 }
 
-// waits says whether something keeps a line waiting, and notes what.
+// enqueue puts a line into the order.
+func (d *Dispatcher) enqueue(l *line) {
+	l.item.Of = l
+	d.order.Push(&l.item)
+	d.lines.move(l, &d.lines.ordered)
+}
+
+// waits says whether something keeps a line waiting, and puts it where it belongs then.
 func (d *Dispatcher) waits(r *round, l *line) bool {
 	why, wait := d.keeps(l, r.moment)
-	r.wait(wait)
-	d.lines.settle(l, why)
+	if why != "" {
+		d.keep(r, l, why, wait)
+	}
 	return why != ""
+}
+
+// keep deals with a line that something keeps waiting. With what keeps all, the round is at its end.
+func (d *Dispatcher) keep(r *round, l *line, why Reason, wait time.Duration) {
+	r.wait(wait)
+	if ofAll(why) {
+		r.over = true
+		d.enqueue(l)
+		return
+	}
+	d.lines.park(l, why)
 }
 
 // wait notes that tasks wait for a token.
@@ -221,11 +249,18 @@ func (d *Dispatcher) step(r *round) (next, *line) {
 			r.out.More, d.cut = true, true
 			return done, nil
 		}
+		if r.over {
+			return done, nil
+		}
 		it := d.order.Next()
 		if it == nil {
 			return done, nil
 		}
 		l, _ := it.Of.(*line)
+		if l.in != &d.lines.ordered { // it was removed
+			continue
+		}
+		d.lines.move(l, &d.lines.free)
 		if len(l.left()) == 0 {
 			if d.waits(r, l) { // since what came before it took what it needs
 				continue
@@ -256,9 +291,9 @@ func (d *Dispatcher) advance(l *line) {
 	switch {
 	case len(l.left()) > 0:
 		l.head(&l.left()[0])
-		d.order.Push(&l.item)
+		d.enqueue(l)
 	case l.more:
-		d.order.Push(&l.item)
+		d.enqueue(l)
 	case l.from.Set:
 		l.passed = true
 	default:

@@ -102,7 +102,7 @@ func New(cfg Config) *Order {
 	return o
 }
 
-// Begin begins a round at a time (epoch ms): no queue is in it. What levels and namespaces are owed stays for those that had queues in the
+// Begin begins a round at a time (epoch ms): no queue is in it, see Continue. What levels and namespaces are owed stays for those that had queues in the
 // last round.
 func (o *Order) Begin(now int64) {
 	for i := range o.levels {
@@ -122,6 +122,16 @@ func (o *Order) Begin(now int64) {
 	}
 	o.now = now
 	o.round++
+}
+
+// Continue goes on with the present round: its queues stay in it, at the levels that they had when it began. It reports false where that was too
+// long ago, and a round is to Begin.
+func (o *Order) Continue(now int64) bool {
+	longest := time.Second
+	if o.cfg.Aging > 0 {
+		longest = min(longest, o.cfg.Aging/10)
+	}
+	return o.round > 0 && now >= o.now && now-o.now < longest.Milliseconds()
 }
 
 // Level is where an item stands now. A script may have written any time of creation.

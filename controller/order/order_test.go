@@ -179,6 +179,40 @@ func TestNextAloneCostsNothing(t *testing.T) {
 	}
 }
 
+// A round that goes on keeps its queues, for so long as no level can be far off; then it begins anew.
+func TestARoundGoesOnForAShortTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		aging time.Duration
+		most  int64 // ms
+	}{
+		"without ageing": {0, 1000}, "slow ageing": {time.Minute, 1000}, "fast ageing": {time.Second, 100}, "ageing at once": {time.Millisecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := order.New(order.Config{Mode: order.Strict, Aging: c.aging})
+			if o.Continue(5000) {
+				t.Fatal("it goes on before it has begun")
+			}
+			o.Begin(5000)
+			first, second := queue(5, "", 5000, 1), queue(0, "", 5000, 1)
+			o.Push(&first.Item)
+			o.Push(&second.Item)
+			if o.Next() != &first.Item {
+				t.Fatal("the first is not first")
+			}
+			if c.most > 0 && !o.Continue(5000+c.most-1) || o.Continue(5000+c.most) || o.Continue(4999) {
+				t.Errorf("it does not go on for %d ms", c.most)
+			}
+			higher := queue(7, "", 5000, 1)
+			o.Push(&higher.Item)
+			if o.Next() != &higher.Item || o.Next() != &second.Item {
+				t.Error("what was in the round has not stayed in it")
+			}
+		})
+	}
+}
+
 // Scripts write what they like.
 func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 	t.Parallel()
