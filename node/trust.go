@@ -241,6 +241,7 @@ func (s *session) heartbeat() registry.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node.Counter++
+	s.node.StartedAt = min(s.node.StartedAt, s.now()) // the clock was ahead, and has been set right
 	n := s.node
 	n.CPU, n.Memory, n.CPUs, n.MemoryTotal = r.cpu, r.memory, r.cpus, r.memoryTotal
 	n.Term, n.Turn = s.terms.term, s.terms.before

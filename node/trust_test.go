@@ -105,6 +105,32 @@ type sleeper struct {
 
 func (s *sleeper) Boot() time.Duration { return s.Clock.Boot() + time.Duration(s.slept.Load()) }
 
+// stepped is a clock whose wall time can be set.
+type stepped struct {
+	nodetest.Clock
+	by atomic.Int64
+}
+
+func (s *stepped) Now() time.Time { return s.Clock.Now().Add(time.Duration(s.by.Load())) }
+
+// No controller believes a start that lies far ahead: a node whose clock was wrong when it began must not say so any more once that is set right.
+func TestAClockThatIsSetBackIsNotHeldAgainstTheNode(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := &stepped{Clock: w.Clock}
+		c.by.Store(int64(1000 * time.Hour))
+		n := w.node("n", nil, node.WithClock(c))
+		node.Handle(n, "c", noop)
+		w.start(n)
+		if rn := w.nextBeat("n"); registry.Nonsense(&rn, time.Now().UnixMilli()) == "" {
+			w.t.Fatal("a start that lies 1000 hours ahead is believed")
+		}
+		c.by.Store(0)
+		if rn := w.nextBeat("n"); registry.Nonsense(&rn, time.Now().UnixMilli()) != "" {
+			w.t.Errorf("still not believed: %s", registry.Nonsense(&rn, time.Now().UnixMilli()))
+		}
+	})
+}
+
 // A node that wakes from a suspend longer than its trust does nothing of what it was about to do, whichever comes first.
 func TestSuspend(t *testing.T) {
 	t.Parallel()
