@@ -86,6 +86,42 @@ func TestTimeoutAndDeadlineEndARun(t *testing.T) {
 	})
 }
 
+// A drain from outside waits for a handler however long it takes; a cancel that comes meanwhile does not.
+func TestACancelIsCarriedOutThoughADrainHasEndedTheContext(t *testing.T) {
+	bubble(t, func(w *world) {
+		n := w.node("n", nil)
+		began, resting, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		node.Handle(n, "stubborn", func(ctx context.Context, _ any) (any, error) {
+			close(began)
+			tk := node.TaskFrom(ctx)
+			<-tk.Paused()
+			close(resting)
+			err := tk.WaitWhilePaused(ctx)
+			<-free
+			return nil, err
+		})
+		stop := w.start(n)
+		tk := w.assign("n", "stubborn", 1)[0]
+		<-began
+		w.ok(w.Command(w.ctx, "n", events.CommandPause, tk))
+		<-resting
+		w.wantLast(tk, task.ReportPaused)
+		w.ok(w.Drain(w.ctx, "n", true))
+		pass(time.Minute)
+		w.wantLast(tk, task.ReportPaused)
+		asked := time.Now()
+		for range 3 { // the leader repeats it
+			w.ok(w.Cancel(w.ctx, "n", tk))
+			pass(500 * time.Millisecond)
+		}
+		if r := w.final(tk); r.Kind != task.ReportCancelled || time.Since(asked) != 10*time.Second {
+			w.t.Errorf("after %s: %+v", time.Since(asked), r)
+		}
+		close(free)
+		w.ok(stop())
+	})
+}
+
 func TestAHandlerThatIgnoresItsContextIsAbandoned(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(w *world, tk events.AssignedTask)

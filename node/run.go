@@ -23,6 +23,8 @@ type run struct {
 	timeout   *time.Timer   // one of limits; nil = none
 	timeoutAt time.Duration // when it ends, by the boot clock
 	left      time.Duration // what was left of it when the run was paused; 0 = it goes on
+
+	graced bool // its handler is abandoned if it does not return in time
 }
 
 // nextLocked takes the next queued claim to be run, if there is room and the session trusts itself. The caller runs it.
@@ -101,11 +103,13 @@ func millis(ms int64) time.Duration {
 // maxLimitMs is the longest timeout; what is longer is none.
 const maxLimitMs = math.MaxInt64 / int64(time.Millisecond)
 
-// endLocked ends a run's context. A handler that does not return within CANCEL_GRACE is abandoned.
+// endLocked ends a run's context. A handler that does not return within CANCEL_GRACE is abandoned; one whose context a drain has ended, and which
+// may take as long as it likes, only if a person cancels its task.
 func (s *session) endLocked(r *run, cause error) {
-	if s.runs[r.claim] != r || r.ctx.Err() != nil {
+	if s.runs[r.claim] != r || r.graced || r.ctx.Err() != nil && !errors.Is(cause, ErrCancelled) {
 		return
 	}
+	r.graced = true
 	r.cancel(cause)
 	r.limits = append(r.limits, time.AfterFunc(s.cfg.CancelGrace, func() { s.abandon(r, cause) }))
 }
