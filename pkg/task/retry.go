@@ -63,13 +63,22 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 		backoff = *t.Backoff
 	}
 	c.Unassign, c.StartedAt, c.Progress = true, 0, nil
-	c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.RetryAt, 1)
+	c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.retryAt(now), 1)
 	// Whatever of these it is by now: between the reading and the writing it may have been paused. What else a person asked for meanwhile
 	// stays in Desired, for Settle.
 	again, hold := c, c
 	again.To, again.From = Created, sources(EventFailAgain, Created)&held
 	hold.To, hold.From = Paused, sources(EventFailAgain, Paused)&held
 	return append(list, again, hold)
+}
+
+// retryAt is the time before which a failure is not to be tried again; 0 = none. The report says it by the node's clock, which may be far off:
+// what counts is how long after the end of the run that is.
+func (r *Report) retryAt(now int64) int64 {
+	if r.RetryAt == 0 || r.FinishedAt == 0 {
+		return r.RetryAt
+	}
+	return now + max(r.RetryAt-r.FinishedAt, 0)
 }
 
 // ending is a failure that ends its task by e.
