@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,8 @@ type wire struct {
 	told     []int
 	mute     bool // announcements do not arrive
 	err      error
-	never    error // no task fits into an event
+	never    error  // no task fits into an event
+	refuse   string // a command for this task is an error
 }
 
 func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
@@ -73,6 +75,9 @@ func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []t
 func (w *wire) Control(_ context.Context, _ int64, list []transport.Orders) error {
 	for _, o := range list {
 		w.commands = append(w.commands, o.Commands...)
+		if slices.ContainsFunc(o.Commands, func(c events.Command) bool { return w.refuse != "" && c.ID == w.refuse }) {
+			return errors.New("refused")
+		}
 		if o.Drain != nil {
 			w.drains = append(w.drains, *o.Drain)
 		}

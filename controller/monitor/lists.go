@@ -61,27 +61,32 @@ func (m *Monitor) compareLists(ctx context.Context) error {
 func (m *Monitor) readLists(ctx context.Context) error {
 	maps.DeleteFunc(m.strays, func(k fleet.Key, _ []string) bool { _, there := m.fleet.Reach(k); return !there })
 	var nodes []registry.Node
+	var failure error
 	for _, k := range m.fleet.ToCompare(maxLists) {
 		n, found, err := m.registry.Node(ctx, k.Node)
 		if errors.Is(err, registry.ErrIncomplete) {
 			continue // that a task is not in it means nothing
 		}
 		if err != nil {
-			return fmt.Errorf("read the tasks of node %s: %w", k.Node, err)
+			failure = fmt.Errorf("read the tasks of node %s: %w", k.Node, err)
+			if ctx.Err() != nil || errors.Is(err, registry.ErrUnavailable) {
+				return failure
+			}
+			continue // this list cannot be read, which says nothing of the others
 		}
 		if found && n.Incarnation == k.Incarnation {
 			nodes = append(nodes, n)
 		}
 	}
 	if len(nodes) == 0 {
-		return nil
+		return failure
 	}
 	b, err := m.barrier(ctx)
 	if err != nil {
-		return fmt.Errorf("compare the tasks of %d nodes: %w", len(nodes), err)
+		return errors.Join(failure, fmt.Errorf("compare the tasks of %d nodes: %w", len(nodes), err))
 	}
 	m.lists = &lists{nodes, b}
-	return nil
+	return failure
 }
 
 // compareList compares one node's list.

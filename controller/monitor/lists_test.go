@@ -2,6 +2,7 @@ package monitor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -150,5 +151,45 @@ func TestListsAreReadInTurns(t *testing.T) {
 	}
 	if counted.reads != 150 {
 		t.Errorf("%d lists read in three comparisons, want 50 in each", counted.reads)
+	}
+}
+
+// oddLists cannot read the list of one node.
+type oddLists struct{ *registrymemory.Registry }
+
+var errOdd = errors.New("the list does not decode")
+
+func (o oddLists) Node(ctx context.Context, id string) (registry.Node, bool, error) {
+	if id == "a-odd" {
+		return registry.Node{}, false, errOdd
+	}
+	return o.Registry.Node(ctx, id)
+}
+
+// A list that cannot be read keeps no other from being compared.
+func TestAListThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if err := b.registry.Beat(t.Context(), &registry.Node{ID: "a-odd", Incarnation: "i", Counter: 1, Mode: registry.ModeNode, Running: 1}); err != nil {
+		t.Fatal(err)
+	}
+	b.begun(t, "t")
+	b.beatWith(t)
+	m := monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, b.store, oddLists{b.registry}, b.fleet, b.wire,
+		b.tide, b.tide, b.lease, b.clock, func() {}, slog.New(slog.DiscardHandler))
+	if err := m.Prime(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for range 4 {
+		b.clock.Advance(time.Second)
+		_, err := m.Round(t.Context())
+		told = told || errors.Is(err, errOdd)
+	}
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Created {
+		t.Errorf("it is %s, though its node does not hold it", got.LifecycleStatus)
+	}
+	if !told {
+		t.Error("nobody is told of the list")
 	}
 }

@@ -84,7 +84,7 @@ func (m *Monitor) update(ctx context.Context) error {
 	for len(ids) > 0 {
 		n := min(len(ids), updatePage)
 		if err := m.sendUpdates(ctx, ids[:n], now); err != nil {
-			m.updates.forget(ids)
+			m.updates.forget(ids[n:]) // these come first in the next round: a page with a node that cannot be reached must not hide the others
 			return fmt.Errorf("pass on new attachments of %d tasks: %w", n, err)
 		}
 		ids = ids[n:]

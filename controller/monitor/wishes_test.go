@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,5 +186,36 @@ func TestAComparisonFindsNewAttachmentsThatNobodyToldOf(t *testing.T) {
 	b.round(t)
 	if len(b.wire.commands) != 1 || b.wire.commands[0].AttachmentsVersion != 1 {
 		t.Errorf("commands %+v", b.wire.commands)
+	}
+}
+
+// A page of new attachments that cannot be passed on, since one of its nodes is out of reach for long, hides no other page.
+func TestNewAttachmentsThatCannotBePassedOnHideNoOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const tasks = 100 // more than a page
+	ids := make([]string, tasks)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("t%03d", i)
+		tk := b.assigned(t, ids[i], true)
+		b.report(t, &tk, task.ReportStarted)
+		b.attached(t, ids[i], `1`)
+	}
+	b.wire.refuse = "t000"
+	b.m.Updated(ids)
+	sent := make(map[string]bool)
+	for range 10 {
+		b.clock.Advance(time.Second)
+		b.beat(t)
+		if _, err := b.m.Round(t.Context()); err != nil && !strings.Contains(err.Error(), "refused") {
+			t.Fatal(err)
+		}
+		for _, c := range b.wire.commands {
+			sent[c.ID] = true
+		}
+		b.wire.commands = nil
+	}
+	if len(sent) != tasks {
+		t.Errorf("%d of %d were ever sent", len(sent), tasks)
 	}
 }
