@@ -14,27 +14,39 @@ import (
 // duplicateKey is the server's code for a document that a unique index refuses.
 const duplicateKey = 11000
 
-// passing are the codes of answers that say nothing about the call, only that the server could not take it now.
+// passing are the codes of answers that say nothing about the call, only that the server could not take it now. One that is missing here makes
+// more than a wrong answer of the API: a report that is refused for good ends its task as Failed.
 var passing = []int{
 	6,     // HostUnreachable
 	7,     // HostNotFound
+	24,    // LockTimeout
+	43,    // CursorNotFound
+	46,    // LockBusy
 	50,    // MaxTimeMSExpired
 	64,    // WriteConcernTimeout
 	89,    // NetworkTimeout
 	91,    // ShutdownInProgress
 	100,   // UnsatisfiableWriteConcern
 	112,   // WriteConflict
+	133,   // FailedToSatisfyReadPreference
 	134,   // ReadConcernMajorityNotAvailableYet
+	175,   // QueryPlanKilled
 	189,   // PrimarySteppedDown
 	202,   // NetworkInterfaceExceededTimeLimit
+	246,   // SnapshotUnavailable
 	262,   // ExceededTimeLimit
+	391,   // ReauthenticationRequired
+	462,   // IngressRequestRateLimitExceeded
 	9001,  // SocketException
 	10058, // LegacyNotPrimary
 	10107, // NotWritablePrimary
 	11600, // InterruptedAtShutdown
+	11601, // Interrupted
 	11602, // InterruptedDueToReplStateChange
+	13388, // StaleConfig
 	13435, // NotPrimaryNoSecondaryOk
 	13436, // NotPrimaryOrSecondary
+	14031, // OutOfDiskSpace
 }
 
 // fail is the error of a call of the driver: what was done, where, and what to do about it.

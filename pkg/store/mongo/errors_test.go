@@ -29,6 +29,9 @@ func TestUnavailable(t *testing.T) {
 		{"no server found", errors.New("server selection error"), true},
 		{"not primary", mongo.CommandError{Code: 10107}, true},
 		{"shutting down", mongo.CommandError{Code: 11600}, true},
+		{"an operator ended the command", mongo.CommandError{Code: 11601}, true},
+		{"its plan was given up since an index went", mongo.CommandError{Code: 175}, true},
+		{"the disk is full", mongo.CommandError{Code: 14031}, true},
 		{"network", mongo.CommandError{Labels: []string{"NetworkError"}}, true},
 		{"server's time limit", mongo.CommandError{Code: 50}, true},
 		{"refused command", mongo.CommandError{Code: 59}, false},
@@ -37,6 +40,7 @@ func TestUnavailable(t *testing.T) {
 		{"duplicate", mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: duplicateKey}}}, false},
 		{"bulk without majority", bulk(0, &mongo.WriteConcernError{Code: 64}), true},
 		{"bulk on a primary that steps down", bulk(11602, nil), true},
+		{"bulk on a full disk", bulk(14031, nil), true},
 		{"bulk with a duplicate", bulk(duplicateKey, nil), false},
 		{"not encodable", mongo.MarshalError{Err: errors.New("x")}, false},
 	}
