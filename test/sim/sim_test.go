@@ -63,6 +63,11 @@ func TestTheGuaranteesHoldUnderFaults(t *testing.T) {
 	spread(t, 1, 300, options{})
 }
 
+func TestADependencyThatIsAwayMovesNothing(t *testing.T) {
+	t.Parallel()
+	spread(t, 1, 60, options{only: []string{"outage", "stalls", "hand-over"}})
+}
+
 func TestTheGuaranteesHoldWithManyNodesAndTasks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
