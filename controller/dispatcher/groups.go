@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -24,7 +25,7 @@ type condition struct {
 // until is what the line waits for.
 func (l *line) until(why Reason) condition {
 	c := condition{why: why}
-	switch why { //nolint:exhaustive // the others are placement's
+	switch why {
 	case NamespacePaused, NamespaceFull:
 		c.of = l.item.Namespace
 	case ClassPaused, ClassRateLimited:
@@ -99,8 +100,7 @@ func (d *Dispatcher) stillKeeps(g *group, now time.Time) (Reason, time.Duration)
 
 // wake frees the lines of groups that nothing keeps any more, or something else.
 func (d *Dispatcher) wake(r *round) {
-	for i := len(d.lines.waiting) - 1; i >= 0; i-- { // from behind, where leave takes what it moves from
-		g := d.lines.waiting[i]
+	for _, g := range slices.Backward(d.lines.waiting) { // from behind, where leave takes what it moves from
 		if why, wait := d.stillKeeps(g, r.moment); why != "" {
 			r.wait(wait)
 			continue

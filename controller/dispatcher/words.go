@@ -52,7 +52,7 @@ func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
 		return d.taken(inUse, "of the pool "+l.pool, limit, func(c *fleet.Claim) bool { return c.InPool(l.pool) }),
 			orRaise(inUse, limit, "skalds limit set pool N --pool "+ShellWord(l.pool))
 	case NotLookedAt:
-		return fmt.Sprintf("The leader has not looked at them yet. In a round it looks at %d queues that are new to it, and it knows %d at once.", maxHeads, maxLines),
+		return fmt.Sprintf("The leader has not looked at them yet: it looks at %d new queues in a round, and knows %d at once.", maxHeads, maxLines),
 			"Wait a moment. If it stays so, look whether rounds fail: skalds dispatcher status, and the leader's log."
 	case PoolUnknown:
 		return fmt.Sprintf("There is no pool %q.", l.pool), "Make it: skalds limit set pool N --pool " + ShellWord(l.pool)
