@@ -124,6 +124,7 @@ func (s *session) run(ctx context.Context) error { //nolint:contextcheck // the 
 	writers.Go(func() { s.beatLoop(stop) })
 	writers.Go(func() { s.flushLoop(stop) })
 	writers.Go(func() { s.trustLoop(stop) })
+	writers.Go(func() { s.placeLoop(stop) })
 
 	select {
 	case <-ctx.Done():
