@@ -226,6 +226,7 @@ func BenchmarkCluster(b *testing.B) {
 }
 
 func benchmarkCluster(b *testing.B, args ...string) {
+	b.Helper()
 	d := startDev(b, args...)
 	c, err := client.New(client.Config{Server: d.server})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ controller: it waits for them, and 'skalds health' says what is missing.`,
 }
 
 func runController(cmd *cobra.Command, _ []string) error {
-	setGarbageFloor()
+	defer runtime.KeepAlive(garbageFloor())
 	cfg, err := config.LoadController()
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,7 @@ func awaitReady(ctx context.Context, server string, nodes int) error {
 }
 
 func runDev(ctx context.Context, cmd *cobra.Command, o devOptions, log logger) error {
-	setGarbageFloor()
+	defer runtime.KeepAlive(garbageFloor())
 	c, err := startCluster(ctx, cmd, o, log)
 	if err != nil {
 		return err

@@ -6,13 +6,12 @@ import "os"
 // the time: with 10 MB alive, each 10 MB.
 const floorBytes = 64 << 20
 
-// floor is what the collector counts as alive, and never touches: the memory is the system's until it is written to.
-var floor []byte
-
-// setGarbageFloor has the collector run less often than a small heap makes it. A large heap is as large as without it, but for floorBytes.
-// Whoever has set the collector's own variables has chosen.
-func setGarbageFloor() {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		floor = make([]byte, floorBytes)
+// garbageFloor gives what the collector is to count as alive as long as the process works (runtime.KeepAlive), so that it runs less often than
+// a small heap makes it; a large heap is as large as without it, but for floorBytes. It is never touched, so the system never gives the memory.
+// Whoever has set the collector's own variables has chosen: then there is none.
+func garbageFloor() []byte {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
 	}
+	return make([]byte, floorBytes)
 }
