@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -110,11 +112,11 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	var left []fleet.Key
 	origin := make(map[string]fleet.Key)
 	joined, submitted := false, false
+	bad := make(map[int]error) // why a record does not decode, by its place
 	for n := range records {
 		s, err := events.DecodeStatus(records[n].Value)
 		if err != nil {
-			i.metrics.bad.Inc()
-			i.quarantine.Quarantine(ctx, records[n], events.TopicStatus, err)
+			bad[n] = err
 			continue
 		}
 		k := fleet.Key{Node: s.Node, Incarnation: s.Incarnation}
@@ -160,6 +162,10 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	tell(again, i.hooks.Again)
 	tell(joined || len(left) > 0, i.hooks.Nodes)
 	tell(submitted, i.hooks.Tasks)
+	for _, n := range slices.Sorted(maps.Keys(bad)) { // not before: a round is made again for as long as the store is down
+		i.metrics.bad.Inc()
+		i.quarantine.Quarantine(ctx, records[n], events.TopicStatus, bad[n])
+	}
 	return nil
 }
 

@@ -116,6 +116,26 @@ func TestC80_OneBadEventAmongAThousandIsQuarantined(t *testing.T) {
 	}
 }
 
+// A round is made again for as long as the store is down: what does not decode is put aside once, not each time.
+func TestABadEventIsQuarantinedOnceThoughTheStoreIsDown(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tasks := b.assigned(t, 1)
+	records := []kafka.Record{{Offset: 7, Value: []byte("{")}, record(t, events.Status{Reports: []task.Report{report(&tasks[0], task.ReportFinished)}})}
+	b.store.fails = 10
+	for range b.store.fails {
+		if err := b.ingest.Round(t.Context(), records); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	if err := b.ingest.Round(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(b.shelf.offsets, []int64{7}) || b.status(t, tasks[0].ID) != task.Finished {
+		t.Errorf("quarantined %v, task %s", b.shelf.offsets, b.status(t, tasks[0].ID))
+	}
+}
+
 func TestAFailureIsTriedAgainUntilItsAttemptsAreUsedUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
