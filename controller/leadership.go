@@ -200,7 +200,7 @@ func (l *leadership) newMonitor(progress *ingest.Progress, policy task.Policy, l
 func (l *leadership) act(ctx context.Context, m *monitor.Monitor, log *slog.Logger) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	due := agenda.New(l.c.deps.Store, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
+	due := agenda.New(l.c.deps.Store, l.c.deps.Registry, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
 	l.monitor = m
 	wg.Go(func() { due.Run(ctx, l.c.times) })
 	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })

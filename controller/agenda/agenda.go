@@ -5,7 +5,8 @@
 //
 //   - Nothing is asked for over and over: the store says when the next task is due, and a signal says that there may be an earlier one.
 //   - A task that a node holds is ended by its node. Only when the grace after its deadline is over, too, it is ended here: then its
-//     node has lost it, or a handler does not return.
+//     node has lost it, or a handler does not return. Never while its node lists it as ended: then its report is on its way, however long
+//     Kafka takes, and says whether it was in time.
 package agenda
 
 import (
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -27,6 +29,11 @@ type Store interface {
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 }
 
+// Nodes says what a node lists of its tasks. An error is registry.ErrIncomplete where that list says nothing.
+type Nodes interface {
+	Node(ctx context.Context, id string) (registry.Node, bool, error)
+}
+
 // Lease is the leadership that the agenda works under.
 type Lease interface {
 	Valid() bool
@@ -35,6 +42,7 @@ type Lease interface {
 // Agenda is one leader's agenda.
 type Agenda struct {
 	store Store
+	nodes Nodes
 	lease Lease
 	clock clock.Clock
 	grace time.Duration
@@ -44,8 +52,8 @@ type Agenda struct {
 
 // New makes an agenda. Grace is how long after its deadline a node may still end a task. Work is called, without blocking, when tasks
 // began to wait or slots may have come free.
-func New(s Store, l Lease, c clock.Clock, grace time.Duration, work func(), log *slog.Logger) *Agenda {
-	return &Agenda{store: s, lease: l, clock: c, grace: grace, work: work, log: log}
+func New(s Store, n Nodes, l Lease, c clock.Clock, grace time.Duration, work func(), log *slog.Logger) *Agenda {
+	return &Agenda{store: s, nodes: n, lease: l, clock: c, grace: grace, work: work, log: log}
 }
 
 // Round does what is due. It gives the time (epoch ms) at which something is due next; 0 = nothing that is known.
@@ -84,16 +92,24 @@ func (a *Agenda) overdue(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("read tasks whose deadline has passed: %w", err)
 	}
 	changes := make([]task.Change, 0, len(tasks))
+	var held []*task.Task
 	for i := range tasks {
 		t := &tasks[i]
-		if at := t.DeadlineDateTime + a.grace.Milliseconds(); t.Held() && now < at {
+		switch at := t.DeadlineDateTime + a.grace.Milliseconds(); {
+		case !t.Held():
+			changes = append(changes, task.Overdue(t, now))
+		case now < at:
 			next = earlier(next, at)
-			continue
+		default:
+			held = append(held, t)
 		}
+	}
+	unended, listErr := a.unended(ctx, held)
+	for _, t := range unended {
 		changes = append(changes, task.Overdue(t, now))
 	}
 	if len(changes) == 0 {
-		return next, nil
+		return next, listErr
 	}
 	n, err := a.store.Apply(ctx, changes)
 	if err != nil {
@@ -104,7 +120,30 @@ func (a *Agenda) overdue(ctx context.Context) (int64, error) {
 	if len(tasks) == store.MaxBatch {
 		next = now // there may be more
 	}
-	return next, nil
+	return next, listErr
+}
+
+// unended gives those of some tasks on nodes that their nodes do not list as ended. A node that is not there lists nothing; of one that cannot be
+// asked nothing is known, and its tasks stay.
+func (a *Agenda) unended(ctx context.Context, held []*task.Task) (list []*task.Task, err error) {
+	ended := make(map[string]bool) // by claim
+	asked := make(map[string]bool)
+	for _, t := range held {
+		if !asked[t.Executor] {
+			n, _, err := a.nodes.Node(ctx, t.Executor)
+			if err != nil && !errors.Is(err, registry.ErrIncomplete) {
+				return list, fmt.Errorf("ask node %s whether it has ended tasks whose deadline has passed: %w", t.Executor, err)
+			}
+			asked[t.Executor] = true
+			for i := range n.Tasks {
+				ended[n.Tasks[i].ClaimID] = n.Tasks[i].State.Final()
+			}
+		}
+		if !ended[t.ClaimID] {
+			list = append(list, t)
+		}
+	}
+	return list, nil
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 
 	"github.com/skalds-go/skalds/controller/agenda"
 	"github.com/skalds-go/skalds/pkg/clock/clocktest"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/memory"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -37,8 +38,20 @@ func (f *faulty) Ripen(ctx context.Context, now int64, limit int) (int, int64, e
 	return f.Store.Ripen(ctx, now, limit)
 }
 
+// lists are the task lists of nodes.
+type lists struct {
+	nodes map[string][]registry.HeldTask
+	err   error
+}
+
+func (l *lists) Node(_ context.Context, id string) (registry.Node, bool, error) {
+	tasks, ok := l.nodes[id]
+	return registry.Node{ID: id, Tasks: tasks}, ok, l.err
+}
+
 type bundle struct {
 	store *faulty
+	nodes *lists
 	lease *lease
 	clock *clocktest.Fake
 	work  chan struct{}
@@ -48,9 +61,9 @@ type bundle struct {
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	b := &bundle{store: &faulty{Store: memory.New()}, lease: &lease{}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000)), work: make(chan struct{}, 100)}
+	b := &bundle{store: &faulty{Store: memory.New()}, nodes: &lists{}, lease: &lease{}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000)), work: make(chan struct{}, 100)}
 	b.base = b.clock.Now().UnixMilli()
-	b.a = agenda.New(b.store, b.lease, b.clock, grace, func() { b.work <- struct{}{} }, slog.New(slog.DiscardHandler))
+	b.a = agenda.New(b.store, b.nodes, b.lease, b.clock, grace, func() { b.work <- struct{}{} }, slog.New(slog.DiscardHandler))
 	return b
 }
 
@@ -124,6 +137,47 @@ func TestAHeldTaskIsItsNodesToEndWithinTheGrace(t *testing.T) {
 	b.clock.Advance(grace)
 	if b.round(t); b.status(t, "held") != task.Failed {
 		t.Fatal("its node did not end it, and nobody else does")
+	}
+}
+
+// What its node lists as ended has a report that is on its way, for as long as Kafka is away; the run may have been in time.
+func TestWhatItsNodeListsAsEndedIsNotEndedHere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tasks []registry.HeldTask
+		err   error
+		want  task.Status
+		fails bool
+	}{
+		"it has ended":                 {[]registry.HeldTask{{ID: "held", ClaimID: "c", State: task.ReportFinished}}, nil, task.Running, false},
+		"it runs":                      {[]registry.HeldTask{{ID: "held", ClaimID: "c", State: task.ReportStarted}}, nil, task.Failed, false},
+		"an earlier one has ended":     {[]registry.HeldTask{{ID: "held", ClaimID: "b", State: task.ReportFinished}}, nil, task.Failed, false},
+		"it is not listed":             {[]registry.HeldTask{}, nil, task.Failed, false},
+		"the node is gone":             {nil, nil, task.Failed, false},
+		"the list says nothing":        {nil, registry.ErrIncomplete, task.Failed, false},
+		"the registry does not answer": {nil, registry.ErrUnavailable, task.Running, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.create(t, "held", func(tk *task.Task) {
+				tk.DeadlineDateTime, tk.LifecycleStatus, tk.Executor, tk.Attempt, tk.ClaimID = b.base, task.Running, "n1", 1, "c"
+			})
+			b.create(t, "waits", func(tk *task.Task) { tk.DeadlineDateTime = b.base })
+			if b.nodes.err = c.err; c.tasks != nil {
+				b.nodes.nodes = map[string][]registry.HeldTask{"n1": c.tasks}
+			}
+			b.clock.Advance(grace)
+			if _, err := b.a.Round(t.Context()); (err != nil) != c.fails || c.fails && !errors.Is(err, c.err) {
+				t.Error(err)
+			}
+			if got := b.status(t, "held"); got != c.want {
+				t.Errorf("it is %s, want %s", got, c.want)
+			}
+			if b.status(t, "waits") != task.Failed {
+				t.Error("what no node holds waits for the registry")
+			}
+		})
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *checker) moved(as role, before, after *task.Task) {
 	switch {
 	case as == roleMonitor && !c.excused(before.Incarnation, began):
 		c.violate("a dependency moved %s: claim %s was taken from %s", before.ID, before.ClaimID, before.Incarnation)
-	case r.finished && after.LifecycleStatus != task.Finished && as != roleAgenda && !c.excused(before.Incarnation, began):
+	case r.finished && after.LifecycleStatus != task.Finished && !c.excused(before.Incarnation, began):
 		c.violate("a dependency moved %s: its run by claim %s ended well, and the %s made it %s", before.ID, before.ClaimID, as, after.LifecycleStatus)
 	}
 }
