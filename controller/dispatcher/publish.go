@@ -104,7 +104,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 	changes := make([]task.Change, len(back))
 	for i, t := range back {
 		ids[i] = t.ClaimID
-		changes[i] = task.GiveBack(t.ID, task.Assignment{Attempt: t.Attempt, ClaimID: t.ClaimID}, now)
+		changes[i] = task.GiveBack(t.ID, t.Assignment(), now)
 	}
 	left := d.lease.Remaining()
 	if left <= 0 {

@@ -75,6 +75,17 @@ func (f *Fleet) Sent(ids []string, now time.Duration) {
 	}
 }
 
+// Adopted notes that the leaders which made claims cannot give them back any more.
+func (f *Fleet) Adopted(claims map[string]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, yes := range claims {
+		if e, ok := f.claims[id]; ok && yes {
+			e.Foreign = false
+		}
+	}
+}
+
 // AskBack notes that the nodes of claims are asked to give them back if they have not begun. A node that does so refuses no other: its room is
 // free with the report, as with any end.
 func (f *Fleet) AskBack(ids []string) {
@@ -262,6 +273,7 @@ func (f *Fleet) EndCompare(held []Held) {
 		}
 		if _, ended := f.recent[h.ID]; !ended {
 			// Long ago: if it has not started, it is due to be sent again at once.
+			h.Foreign = true
 			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.compared,
 				inherited: h.Started && !f.primed})
 		}

@@ -40,6 +40,7 @@ type Claim struct {
 	AntiAffinityKey string // empty = it has none
 	KeyPermit       string // of its concurrency key; empty = it has none
 	PoolPermit      string // of its pool; empty = it has none
+	Foreign         bool   // another leader made it, and may yet give it back: it is not sent before it is adopted
 	Why             string // how its node was picked, for people; empty = another leader picked it
 }
 

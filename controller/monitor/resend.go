@@ -33,6 +33,10 @@ func (m *Monitor) again(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	adopted, err := m.adopt(ctx, due, tasks)
+	if err != nil {
+		return err
+	}
 	var batches []transport.Batch
 	var touched, over []string
 	at := make(map[fleet.Key]int)
@@ -44,7 +48,7 @@ func (m *Monitor) again(ctx context.Context) error {
 		}
 		touched = append(touched, c.ID)
 		to, there := m.fleet.Reach(c.Key)
-		if t.LifecycleStatus != task.Assigning || !there {
+		if t.LifecycleStatus != task.Assigning || !there || c.Foreign && !adopted[c.ID] {
 			continue
 		}
 		i, ok := at[c.Key]

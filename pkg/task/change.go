@@ -13,6 +13,7 @@ type Change struct {
 	Attempt int64
 	ClaimID string
 	Wish    *Desired // if given, what its Desired must be, too
+	AsOf    int64    // if not 0, what its AssignedDateTime must be, too: no other leader has taken the claim over since
 
 	To        Status // the status after it
 	UpdatedAt int64  // epoch ms
@@ -59,13 +60,19 @@ type Assignment struct {
 	PoolPermit  string // of its pool; empty = it has none
 }
 
+// Assignment is the task's present claim.
+func (t *Task) Assignment() Assignment {
+	return Assignment{Executor: t.Executor, Incarnation: t.Incarnation, Attempt: t.Attempt, ClaimID: t.ClaimID, At: t.AssignedDateTime,
+		KeyPermit: t.KeyPermit, PoolPermit: t.PoolPermit}
+}
+
 // Frees says whether the change ends a claim, so that the task's permits are free.
 func (c *Change) Frees() bool { return c.Unassign || c.To.Terminal() }
 
 // Matches says whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
 	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID &&
-		(c.Wish == nil || *c.Wish == t.Desired) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
+		(c.Wish == nil || *c.Wish == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
 // Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one atomic step.
@@ -145,10 +152,18 @@ func Claim(t *Task, node, incarnation, claimID string, now int64) Change {
 	return c
 }
 
-// GiveBack undoes a claim that certainly reached no node.
+// GiveBack undoes a claim that certainly reached no node, as long as no other leader has adopted it: that one may have sent it.
 func GiveBack(id string, a Assignment, now int64) Change {
-	return Change{ID: id, From: sources(EventGiveBack, Created), Attempt: a.Attempt, ClaimID: a.ClaimID,
+	return Change{ID: id, From: sources(EventGiveBack, Created), Attempt: a.Attempt, ClaimID: a.ClaimID, AsOf: a.At,
 		To: Created, UpdatedAt: now, Unassign: true}
+}
+
+// Adopt takes over the claim of a task that is assigned from the leader that made it: the one that does not know whether it has been sent may
+// send it after that, and the one that does cannot give it back any more.
+func Adopt(t *Task, now int64) Change {
+	a := t.Assignment()
+	a.At = max(now, t.AssignedDateTime+1)
+	return Change{ID: t.ID, From: Set(Assigning), Attempt: t.Attempt, ClaimID: t.ClaimID, AsOf: t.AssignedDateTime, To: Assigning, UpdatedAt: now, Assign: &a}
 }
 
 // Refuse ends a task that waits and can never run.

@@ -160,7 +160,7 @@ func (c *checker) changed(by *seamStore, version int64, late bool, before, after
 		c.violate("a report of %s, attempt %d, claim %s was taken for attempt %d, claim %s",
 			t.id, change.Attempt, change.ClaimID, before.Attempt, before.ClaimID)
 	}
-	if a := change.Assign; a != nil {
+	if a := change.Assign; a != nil && before.LifecycleStatus == task.Created { // else it is adopted
 		r := c.claim(a.ClaimID)
 		r.task, r.attempt, r.stored, r.node, r.alone = t.id, a.Attempt, true, a.Incarnation, before.Alone()
 		r.storedAt, r.by, r.late = c.world.now, by.leads, late

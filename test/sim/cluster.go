@@ -50,6 +50,7 @@ type guards struct {
 	trustFromAnswer bool // trust is counted from a heartbeat's answer
 	noDrift         bool // clocks are taken for exact
 	noReadBack      bool // all claims of a bulk write count as won
+	noAdopt         bool // a claim is given back also where another leader has adopted it
 	giveBackUnknown bool // a claim is given back also where its publish may have happened
 	noWish          bool // what is written does not depend on what people ask for meanwhile
 	noRepeat        bool // what people ask for is told to nodes once

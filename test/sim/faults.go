@@ -213,7 +213,8 @@ func (f *fate) minority() {
 	f.split()
 }
 
-// undoing refuses the leader the bus for a moment, and takes the majority away as soon as it has noticed: in the middle of what it undoes.
+// undoing refuses the leader the bus for a moment, and as soon as it has noticed, in the middle of what it undoes, takes the majority away, or
+// lets its requests to the store be under way for long.
 func (f *fate) undoing() {
 	for _, c := range f.controllers {
 		if c.session == nil || c.process.dead {
@@ -223,7 +224,12 @@ func (f *fate) undoing() {
 		f.world.note("fate", "%s and the bus: connections refused, and no majority from then on", p.name)
 		p.links[busService] = link{refused: true}
 		f.net.refused = func(*process, service) {
-			f.world.after(f.world.between(0, 4*time.Millisecond), f.split)
+			if f.world.chance(500) {
+				f.world.after(f.world.between(0, 4*time.Millisecond), f.split)
+			} else {
+				p.links[storeService] = link{cut: true, late: 900}
+				f.lasting(f.world.between(time.Second, 8*time.Second), func() { p.links[storeService] = link{} })
+			}
 			f.world.after(f.world.between(0, 2*time.Second), func() { p.links[busService] = link{} })
 		}
 		f.lasting(8*time.Second, func() {

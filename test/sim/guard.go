@@ -14,6 +14,7 @@ var guardSwitches = map[string]func(*guards){
 	"drift":     func(g *guards) { g.noDrift = true },
 	"read-back": func(g *guards) { g.noReadBack = true },
 	"give-back": func(g *guards) { g.giveBackUnknown = true },
+	"adopt":     func(g *guards) { g.noAdopt = true },
 	"wish":      func(g *guards) { g.noWish = true },
 	"repeat":    func(g *guards) { g.noRepeat = true },
 	"proof":     func(g *guards) { g.noProof = true },

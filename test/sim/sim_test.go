@@ -110,6 +110,7 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"drift":     {[]string{"hush"}, "and has been running at", 600},
 		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it", 45},
 		"give-back": {[]string{"lossy", "cut"}, "and has been running at", 135},
+		"adopt":     {[]string{"undoing", "freeze-node"}, "and has been running at", 440},
 		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be ", 50},
 		"repeat":    {[]string{"orders"}, " is to be ", 195},
 		"proof":     {[]string{"twin"}, " has not crashed", 0},

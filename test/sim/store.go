@@ -129,11 +129,14 @@ func (s *seamStore) apply(c task.Change, version int64, late bool) bool {
 	if !ok {
 		return false
 	}
-	if s.guards.noCompare && c.Assign != nil {
+	if s.guards.noCompare && c.Assign != nil && s.role == roleDispatcher {
 		c.From, c.Attempt, c.ClaimID = task.Set(before.LifecycleStatus), before.Attempt, before.ClaimID
 	}
 	if s.guards.noWish && s.role != rolePeople {
 		c.Wish = nil
+	}
+	if s.guards.noAdopt {
+		c.AsOf = 0
 	}
 	if s.guards.noPermit && c.Assign != nil {
 		c.Assign = s.forged(c.ID, c.Assign)

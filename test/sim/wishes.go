@@ -42,7 +42,7 @@ func (c *checker) wished(t *taskRecord, as role, before, after *task.Task, chang
 	switch {
 	case !ends && after.Target() != want:
 		c.violate("%s is to be %s, and the %s made it %s %s", t.id, want, as, after.LifecycleStatus, after.Desired)
-	case change.Assign != nil && want != task.Running:
+	case change.Assign != nil && before.LifecycleStatus == task.Created && want != task.Running:
 		c.violate("%s is to be %s, and the %s assigned it", t.id, want, as)
 	case !ends || after.LifecycleStatus != task.Cancelled || want == task.Cancelled:
 	case as != roleIngest || change.Run == nil || change.Run.Outcome != string(task.ReportCancelled):

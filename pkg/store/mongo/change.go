@@ -36,6 +36,9 @@ func changeFilter(c *task.Change) bson.Raw {
 			dst = appendString(dst, "desired", string(*w))
 		}
 	}
+	if c.AsOf != 0 {
+		dst = appendInt64(dst, "assignedDateTime", c.AsOf)
+	}
 	if u := c.Update; u != nil {
 		if u.From == 0 {
 			dst = orNull(dst, "attachmentsVersion", func(dst []byte) []byte { return appendInt64(dst, "0", 0) })

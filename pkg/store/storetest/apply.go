@@ -91,6 +91,22 @@ var applyCases = map[string]func(*testing.T, store.Store){
 		report(t, s, 1, "t0000", now, task.ReportFinished)
 		report(t, s, 0, "t0000", now, task.ReportFinished)
 	},
+	// A give-back that was under way for long comes after another leader has taken the claim over, and perhaps sent it.
+	"apply/a give-back of a claim that was adopted": func(t *testing.T, s store.Store) {
+		create(t, s, many(2)...)
+		a, b := claim(t, s, "t0000"), claim(t, s, "t0001")
+		tk := get(t, s, "t0000")
+		c := task.Adopt(&tk, base+10_000) // in the same millisecond
+		apply(t, s, 1, c)
+		apply(t, s, 0, c)
+		want := tk
+		want.AssignedDateTime, want.UpdateDateTime = a.At+1, base+10_000
+		same(t, get(t, s, "t0000"), want)
+		apply(t, s, 0, task.GiveBack("t0000", a, base+10_001))
+		apply(t, s, 1, task.GiveBack("t0001", b, base+10_001))
+		apply(t, s, 0, task.Adopt(new(get(t, s, "t0001")), base+10_002))
+		report(t, s, 1, "t0000", a, task.ReportFinished)
+	},
 	"apply/many at once, some of which do not apply": func(t *testing.T, s store.Store) {
 		tasks := many(100)
 		create(t, s, tasks...)

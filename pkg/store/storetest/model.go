@@ -180,7 +180,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		}
 		return []task.Change{c}
 	}
-	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "settle", "retry", "refuse", "back off"}).Draw(r, "what"); what {
+	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "settle", "retry", "refuse", "back off", "adopt", "give back"}).Draw(r, "what"); what {
 	case "claim":
 		m.claim++
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
@@ -203,6 +203,12 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 	case "back off":
 		return one(task.Change{ID: tk.ID, From: task.Set(task.Created, task.Assigning, task.Running), Attempt: tk.Attempt, ClaimID: tk.ClaimID, To: task.Created,
 			UpdatedAt: m.now, Unassign: true, NotBefore: rapid.Int64Range(base, base+3).Draw(r, "until")}, true)
+	case "adopt":
+		return one(task.Adopt(tk, m.now), true)
+	case "give back":
+		a := tk.Assignment()
+		a.At -= rapid.SampledFrom([]int64{0, 0, 1}).Draw(r, "adopted since")
+		return one(task.GiveBack(tk.ID, a, m.now), true)
 	case "refuse":
 		return one(task.Refuse(tk, "no", m.now), true)
 	default:

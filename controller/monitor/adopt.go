@@ -1,0 +1,45 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/task"
+)
+
+// adopt takes over those of some claims that other leaders made, before they are sent again. Such a leader may know that it never sent one, and
+// have given it back; that write may be under way for longer than it leads. If it came after the claim was sent from here, the task would wait
+// again, and run elsewhere, while its node starts it, too. It says which it could adopt; of the others tasks says what they are by now.
+func (m *Monitor) adopt(ctx context.Context, claims []fleet.Claim, tasks map[string]*task.Task) (map[string]bool, error) {
+	now := m.clock.Now().UnixMilli()
+	var foreign []fleet.Claim
+	var changes []task.Change
+	for _, c := range claims {
+		if t := tasks[c.TaskID]; c.Foreign && t != nil && holds(t, c) && t.LifecycleStatus == task.Assigning {
+			foreign = append(foreign, c)
+			changes = append(changes, task.Adopt(t, now))
+		}
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	if _, err := m.store.Apply(ctx, changes); err != nil {
+		return nil, fmt.Errorf("take over %d claims of other leaders: %w", len(changes), err)
+	}
+	fresh, err := m.read(ctx, foreign)
+	if err != nil {
+		return nil, err
+	}
+	adopted := make(map[string]bool, len(foreign))
+	for i, c := range foreign {
+		t := fresh[c.TaskID]
+		if tasks[c.TaskID] = t; t == nil {
+			delete(tasks, c.TaskID)
+			continue
+		}
+		adopted[c.ID] = holds(t, c) && t.AssignedDateTime == changes[i].Assign.At
+	}
+	m.fleet.Adopted(adopted)
+	return adopted, nil
+}
