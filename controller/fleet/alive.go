@@ -56,6 +56,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 		if moved {
 			m.aloud = false
 			f.speak(m, n)
+			m.risen = m.gone && !m.left && m.present
 		}
 		m.present, m.read = true, n.Counter
 		m.evicted = false // if it was: the registry has forgotten that it refuses it
@@ -164,6 +165,22 @@ func (f *Fleet) Untold() []Target {
 		}
 	}
 	slices.SortFunc(list, func(a, b Target) int { return compareKeys(a.Key, b.Key) })
+	return list
+}
+
+// Risen gives incarnations that beat although their work was given away, once for each heartbeat: they believe in themselves, and this leader gives
+// them nothing any more.
+func (f *Fleet) Risen() []Key {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Key
+	for k, m := range f.members {
+		if m.risen {
+			m.risen = false
+			list = append(list, k)
+		}
+	}
+	slices.SortFunc(list, compareKeys)
 	return list
 }
 

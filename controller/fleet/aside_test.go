@@ -35,17 +35,18 @@ func TestWhoIsMute(t *testing.T) {
 		then          func(f *fleet.Fleet)
 		want          bool
 	}{
-		"three claims, each sent again":  {3, 1, nil, true},
-		"two claims, each sent again":    {2, 1, nil, false},
-		"one claim, sent again thrice":   {1, 3, nil, true},
-		"one claim, sent again twice":    {1, 2, nil, false},
-		"three claims, sent once":        {3, 0, nil, false},
-		"one of them reported":           {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "c1", Kind: task.ReportStarted}) }, false},
-		"an older claim has progressed":  {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportProgress}) }, false},
-		"they have arrived":              {3, 1, func(f *fleet.Fleet) { f.Arrived(n1) }, false},
-		"it is set aside already":        {3, 1, func(f *fleet.Fleet) { f.SetAside(n1, "", 0) }, false},
-		"it is gone":                     {3, 1, func(f *fleet.Fleet) { f.GiveAway(n1) }, false},
-		"another node reports something": {3, 1, func(f *fleet.Fleet) { f.Reported(fleet.Key{Node: "n2"}, &task.Report{Kind: task.ReportFinished}) }, true},
+		"three claims, each sent again":          {3, 1, nil, true},
+		"two claims, each sent again":            {2, 1, nil, false},
+		"one claim, sent again thrice":           {1, 3, nil, true},
+		"one claim, sent again twice":            {1, 2, nil, false},
+		"three claims, sent once":                {3, 0, nil, false},
+		"one of them reported":                   {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "c1", Kind: task.ReportStarted}) }, false},
+		"an older claim has progressed":          {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportProgress}) }, false},
+		"an end is repeated that is not settled": {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportFinished}) }, true},
+		"they have arrived":                      {3, 1, func(f *fleet.Fleet) { f.Arrived(n1) }, false},
+		"it is set aside already":                {3, 1, func(f *fleet.Fleet) { f.SetAside(n1, "", 0) }, false},
+		"it is gone":                             {3, 1, func(f *fleet.Fleet) { f.GiveAway(n1) }, false},
+		"another node reports something":         {3, 1, func(f *fleet.Fleet) { f.Reported(fleet.Key{Node: "n2"}, &task.Report{Kind: task.ReportFinished}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

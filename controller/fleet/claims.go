@@ -141,7 +141,11 @@ func (f *Fleet) full() bool { return f.cfg.MaxPending > 0 && f.counts.unstarted 
 func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.spoke(k)
+	// An end that is not known, or not any more, is one that the node repeats since it has not read that it is settled: it says nothing of what the
+	// node reads.
+	if _, held := f.claims[r.ClaimID]; held || !r.Kind.Final() {
+		f.spoke(k)
+	}
 	if !r.Kind.Final() {
 		if e, ok := f.claims[r.ClaimID]; ok {
 			full := f.full()

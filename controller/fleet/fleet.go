@@ -100,6 +100,7 @@ type member struct {
 	left        bool // said goodbye, or its successor does: to be given away without a wait
 	crashed     bool // its successor has proof that its process died
 	evicted     bool // put out of the registry: it is confirmed no more
+	risen       bool // it beats although it is gone
 	claims      map[string]*entry
 	fresh       int            // slots of claims that were made since its last new heartbeat
 	slots       int            // that the claims take

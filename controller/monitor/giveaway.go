@@ -24,7 +24,7 @@ func (m *Monitor) observe(ctx context.Context) error {
 	if fresh {
 		m.room()
 	}
-	failure := m.await(ctx, lost)
+	failure := errors.Join(m.putOut(ctx), m.await(ctx, lost))
 	for _, l := range lost {
 		b, waits := m.barriers[l.Key]
 		if !waits {
@@ -40,6 +40,24 @@ func (m *Monitor) observe(ctx context.Context) error {
 				break // else a task of this node cannot be taken back: that is not to hold up the others
 			}
 		}
+	}
+	return failure
+}
+
+// putOut puts those out of the registry that beat though their work was given away: no fence has reached them. They stop, and register as new
+// incarnations.
+func (m *Monitor) putOut(ctx context.Context) error {
+	var failure error
+	for _, k := range m.fleet.Risen() {
+		if !m.lease.Valid() {
+			return failure
+		}
+		if err := m.registry.Evict(ctx, k.Node, k.Incarnation); err != nil {
+			failure = fmt.Errorf("put out node %s, whose work was given away: %w", k.Node, err)
+			continue
+		}
+		m.log.Warn("a node beats whose work was given away; it is put out of the registry", "node", k.Node, "incarnation", k.Incarnation)
+		m.fleet.Evicted(k)
 	}
 	return failure
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -106,4 +107,30 @@ func TestACancelledTaskOfADeadNodeEnds(t *testing.T) {
 	if got := b.get(t, "t"); got.LifecycleStatus != task.Cancelled {
 		t.Fatalf("task is %s, want Cancelled", got.LifecycleStatus)
 	}
+}
+
+// A node whose work was given away, whom no fence has reached, and that beats again after all, is put out of the registry: else it would be without
+// work for as long as this leader leads, and would go on with what runs elsewhere.
+func TestANodeThatBeatsThoughItIsGoneIsPutOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.assigned(t, "t", true)
+	b.silence(t)
+	b.wire.err = errors.New("no broker") // no fence
+	b.round(t)
+	if got := b.get(t, "t"); got.LifecycleStatus != task.Created {
+		t.Fatalf("it is %s", got.LifecycleStatus)
+	}
+	b.wire.err = nil
+	for range 3 {
+		b.clock.Advance(time.Second)
+		b.counter++
+		err := b.registry.Beat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
+			State: registry.Online, Classes: []string{"a"}, Capacity: 10, Protocol: 1})
+		if errors.Is(err, registry.ErrTaken) {
+			return
+		}
+		b.round(t)
+	}
+	t.Error("it is confirmed on and on")
 }
