@@ -34,6 +34,7 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/events/quarantine"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/registry"
@@ -67,16 +68,17 @@ type Deps struct {
 
 // Controller is one controller process.
 type Controller struct {
-	cfg       config.Controller
-	deps      Deps
-	id        string
-	transport *transport.Kafka
-	leader    *leader.Leader
-	notify    *notifier
-	metrics   *prometheus.Registry
-	dispatch  *dispatcher.Metrics
-	peers     *http.Client // asks the leader for what only it knows
-	ingest    *ingest.Metrics
+	cfg        config.Controller
+	deps       Deps
+	id         string
+	quarantine *quarantine.Quarantine
+	transport  *transport.Kafka
+	leader     *leader.Leader
+	notify     *notifier
+	metrics    *prometheus.Registry
+	dispatch   *dispatcher.Metrics
+	peers      *http.Client // asks the leader for what only it knows
+	ingest     *ingest.Metrics
 
 	// Signals outlive leaderships: one that comes while nobody leads is found by the next leader's first round.
 	work, room, nodes, wishes, times dispatcher.Wake
@@ -99,6 +101,7 @@ func New(cfg config.Controller, deps Deps) *Controller {
 	if cfg.Mode == config.ModeDispatcher {
 		lc.Over = []string{string(config.ModeMonitor)}
 	}
+	c.quarantine = quarantine.New(deps.Bus, deps.Clock, deps.Log)
 	c.leader = leader.New(lc, deps.Store, deps.Clock)
 	c.notify = newNotifier(c)
 	return c

@@ -139,7 +139,7 @@ func (l *leadership) run(ctx, acting context.Context) {
 	log.Info("leading")
 	defer log.Info("not leading any more")
 	policy := policyOf(l.c.cfg.Retry)
-	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, (*shelf)(l.c), l.c.deps.Clock, ingest.Hooks{
+	in := ingest.New(ingest.Retry{Policy: policy, Jitter: rand.Float64}, l.c.deps.Store, l.fleet, l.c.quarantine, l.c.deps.Clock, ingest.Hooks{
 		Room: l.c.room.Signal, Again: l.c.work.Signal, Nodes: l.c.nodes.Signal, Tasks: l.c.stored, Times: l.c.times.Signal, Updated: l.updated,
 	}, l.c.ingest, log)
 	service := ingest.NewService(in, l.c.transport, l.lease.Term(), l.c.deps.Bus, func(partition int, from kafka.Position) ingest.Reader {

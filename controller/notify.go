@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller/dispatcher"
-	"github.com/skalds-go/skalds/controller/ingest"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
-	"github.com/skalds-go/skalds/events/quarantine"
 )
 
 // notifier tells the leader, wherever it is, that this controller has stored tasks or wishes. Notices fold while one is on its way. One that
@@ -78,14 +76,4 @@ func (n *notifier) send(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// shelf takes records that do not decode.
-type shelf Controller
-
-var _ ingest.Quarantine = (*shelf)(nil)
-
-// Quarantine puts a record aside.
-func (s *shelf) Quarantine(ctx context.Context, r kafka.Record, topic string, reason error) {
-	quarantine.Put(ctx, s.deps.Bus, s.deps.Log, s.deps.Clock.Now(), topic, &r, reason)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
-	"github.com/skalds-go/skalds/events/quarantine"
 )
 
 // read gives the records of a reader to round, until ctx ends.
@@ -196,5 +195,5 @@ func (s *session) quarantine(topic string, r *kafka.Record, reason error) {
 	if seen {
 		return
 	}
-	quarantine.Put(s.base, s.bus, s.log, s.clock.Now(), topic, r, reason)
+	s.bad.Put(s.base, r, topic, reason)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/events/quarantine"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
@@ -63,6 +64,7 @@ type session struct {
 
 	trusted atomic.Int64  // boot time until which the session trusts itself; 0 = it was never confirmed
 	lost    chan struct{} // closed when the trust has ended
+	bad     *quarantine.Quarantine
 	wake    chan struct{} // something may have to be sent
 	beatNow chan struct{} // a heartbeat should not wait for its time
 	idle    chan struct{} // the last handler has returned
@@ -88,6 +90,7 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 		spawn: func(work func()) { go work() },
 		node:  template, hurried: n.hurried,
 		lost: make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		bad:    quarantine.New(b, n.clock, n.log),
 		claims: newClaims(newRoom(n.cfg.Capacity, n.cfg.Prefetch, n.cfg.CapacityByClass), n.limits), runs: map[*claim]*run{}, quarantined: map[string]int64{},
 	}
 }

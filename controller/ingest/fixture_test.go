@@ -77,7 +77,7 @@ type shelf struct {
 	offsets []int64
 }
 
-func (s *shelf) Quarantine(_ context.Context, r kafka.Record, _ string, reason error) {
+func (s *shelf) Put(_ context.Context, r *kafka.Record, _ string, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if reason == nil {

@@ -43,7 +43,7 @@ type Transport interface {
 
 // Quarantine takes records that did not decode.
 type Quarantine interface {
-	Quarantine(ctx context.Context, r kafka.Record, topic string, reason error)
+	Put(ctx context.Context, r *kafka.Record, topic string, reason error)
 }
 
 // Hooks is whom ingest tells what it saw. All are called without blocking.
@@ -164,7 +164,7 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	tell(submitted, i.hooks.Tasks)
 	for _, n := range slices.Sorted(maps.Keys(bad)) { // not before: a round is made again for as long as the store is down
 		i.metrics.bad.Inc()
-		i.quarantine.Quarantine(ctx, records[n], events.TopicStatus, bad[n])
+		i.quarantine.Put(ctx, &records[n], events.TopicStatus, bad[n])
 	}
 	return nil
 }

@@ -3,39 +3,78 @@
 // Invariants:
 //
 //   - Each is logged and copied to task.quarantine, with its place and the reason; what does not fit is cut.
-//   - Nothing waits for a copy longer than a second. Where it fails, the record is still in its own topic.
+//   - Nothing waits for copies longer than a second in ten. Where a copy fails, the record is still in its own topic.
 package quarantine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
 )
 
-// timeout bounds one copy.
-const timeout = time.Second
+const (
+	// timeout bounds one copy.
+	timeout = time.Second
+	// rest is how long none is tried after one has failed: a flood of bad records must not hold up the good ones between them.
+	rest = 10 * time.Second
+)
 
 // Publisher is the part of a bus that is used.
 type Publisher interface {
 	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
 }
 
-// Put puts aside a record of a topic, now, that does not decode for this reason. The caller steps over it whatever becomes of the copy.
-func Put(ctx context.Context, bus Publisher, log *slog.Logger, now time.Time, topic string, r *kafka.Record, reason error) {
-	log = log.With("topic", topic, "partition", r.Partition, "offset", r.Offset)
+// Quarantine is where a process puts records. It is safe for concurrent use.
+type Quarantine struct {
+	bus   Publisher
+	clock clock.Clock
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	until time.Duration // no copy is tried before
+}
+
+// New makes one.
+func New(bus Publisher, c clock.Clock, log *slog.Logger) *Quarantine {
+	return &Quarantine{bus: bus, clock: c, log: log}
+}
+
+var errResting = errors.New("another copy has failed a moment ago")
+
+// Put puts aside a record of a topic that does not decode for this reason. The caller steps over it whatever becomes of the copy.
+func (q *Quarantine) Put(ctx context.Context, r *kafka.Record, topic string, reason error) {
+	log := q.log.With("topic", topic, "partition", r.Partition, "offset", r.Offset)
 	log.Warn("an event does not decode; it was stepped over", "reason", reason)
-	e, err := events.EncodeQuarantine(events.Quarantine{
-		Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), At: now.UnixMilli(), Key: r.Key, Value: r.Value,
-	})
-	if err == nil {
-		bounded, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		err = bus.Publish(bounded, events.TopicQuarantine, 0, []kafka.Record{{Key: e.Key, Value: e.Value}})
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := q.copyOf(ctx, r, topic, reason); err != nil && ctx.Err() == nil {
 		log.Warn("the event was not copied to quarantine", "error", err)
 	}
+}
+
+func (q *Quarantine) copyOf(ctx context.Context, r *kafka.Record, topic string, reason error) error {
+	e, err := events.EncodeQuarantine(events.Quarantine{
+		Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), At: q.clock.Now().UnixMilli(), Key: r.Key, Value: r.Value,
+	})
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	resting := q.clock.Boot() < q.until
+	q.mu.Unlock()
+	if resting {
+		return errResting
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err = q.bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: e.Key, Value: e.Value}}); err != nil {
+		q.mu.Lock()
+		q.until = q.clock.Boot() + rest
+		q.mu.Unlock()
+	}
+	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/events/quarantine"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -69,7 +70,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64(), MaxPending: c.cfg.maxPending,
 		Order: order.Config{Mode: c.cfg.order, Aging: 20 * time.Second}}, dispatching, l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
-	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, quarantine{c.bus()}, c.process.clock, ingest.Hooks{
+	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, quarantine.New(c.bus(), c.process.clock, quiet), c.process.clock, ingest.Hooks{
 		Room: c.room.Signal, Again: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
 	}, c.ingest, quiet)
 	l.service = ingest.NewService(in, l.transport, lease.Term(), c.bus(), func(p int, from kafka.Position) ingest.Reader {
@@ -93,20 +94,6 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 var policy = task.Policy{MaxAttempts: 3, MaxCrashes: 3, Backoff: task.Backoff{BaseMs: 500, Factor: 2, MaxMs: 5000}}
 
 var quiet = slog.New(slog.DiscardHandler)
-
-// quarantine puts records aside that do not decode.
-type quarantine struct{ bus *seamBus }
-
-// Quarantine copies a record to task.quarantine, if that can be done in a short time.
-func (q quarantine) Quarantine(ctx context.Context, r kafka.Record, topic string, reason error) {
-	v, err := events.EncodeQuarantine(events.Quarantine{Topic: topic, Partition: r.Partition, Offset: r.Offset, Reason: reason.Error(), Value: r.Value})
-	if err != nil {
-		panic(err) // it is small
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	_ = q.bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: v.Key, Value: v.Value}}) // it is still in its own topic
-}
 
 // ends tells the ends of task.status.
 type ends struct{ bus *seamBus }
