@@ -237,46 +237,43 @@ func (s *session) read(r node.Reader, round func([]kafka.Record)) {
 	}
 }
 
-// assigned gives the session records of task.assign, and has the checker see them first.
+// assigned gives the session records of task.assign, one after the other, and has the checker see each before: while one that does not decode is
+// put aside, the session takes in what comes from elsewhere, and knows nothing of the next.
 func (s *session) assigned(records []kafka.Record) {
 	for i := range records {
-		a, err := events.DecodeAssign(records[i].Value)
-		if err != nil {
-			continue // poison, which the node has to step over
-		}
-		s.delivered(&a)
-		if s.node.guards.noTerm {
-			a.Term = 1 << 40 // no term is lower than another any more
-			values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
-			if err != nil {
-				panic(err)
+		if a, err := events.DecodeAssign(records[i].Value); err == nil {
+			s.delivered(&a)
+			if s.node.guards.noTerm {
+				a.Term = 1 << 40 // no term is lower than another any more
+				values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
+				if err != nil {
+					panic(err)
+				}
+				records[i].Value = values[0].Value
 			}
-			records[i].Value = values[0].Value
 		}
+		s.rounds.AssignRound(records[i : i+1])
 	}
-	s.rounds.AssignRound(records)
 }
 
-// ordered gives the session records of task.control.
+// ordered does the same with records of task.control.
 func (s *session) ordered(records []kafka.Record) {
 	for i := range records {
-		c, err := events.DecodeControl(records[i].Value)
-		if err != nil {
-			continue
-		}
-		if c.Incarnation == s.incarnation {
-			s.term = max(s.term, c.Term)
-		}
-		if s.node.guards.noTerm {
-			c.Term = 1 << 40
-			values, err := events.EncodeControl(c, events.DefaultMaxBytes)
-			if err != nil {
-				panic(err)
+		if c, err := events.DecodeControl(records[i].Value); err == nil {
+			if c.Incarnation == s.incarnation {
+				s.term = max(s.term, c.Term)
 			}
-			records[i].Value = values[0].Value
+			if s.node.guards.noTerm {
+				c.Term = 1 << 40
+				values, err := events.EncodeControl(c, events.DefaultMaxBytes)
+				if err != nil {
+					panic(err)
+				}
+				records[i].Value = values[0].Value
+			}
 		}
+		s.rounds.ControlRound(records[i : i+1])
 	}
-	s.rounds.ControlRound(records)
 }
 
 func (s *session) beat() {
