@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -35,6 +36,9 @@ func (s *session) flushLoop(stop <-chan struct{}) {
 				s.log.Warn("reports could not be sent; they are tried again", "error", err)
 			}
 			failures++
+			if errors.Is(err, kafka.ErrUnknownTopic) {
+				signal(s.lookNow)
+			}
 		}
 		if more {
 			signal(s.wake)

@@ -8,19 +8,38 @@ import (
 	"github.com/skalds-go/skalds/events"
 )
 
-// lookEvery is the time between two looks whether the session's partitions are still there.
-const lookEvery = 30 * time.Second
+const (
+	// lookEvery is the time between two looks whether the session's partitions are still there; with many nodes each look is felt by the brokers.
+	// A report that has no partition to go to brings the next one forward.
+	lookEvery = 5 * time.Minute
+	// lookAgain is the time until the second look. A broker that has not heard of all partitions yet says less for a moment.
+	lookAgain = 30 * time.Second
+)
 
 // placeLoop ends a session whose partitions are no more: topics that had been enlarged were made anew, with fewer. Nothing reaches the node there,
-// and nobody reads what it says, though the registry confirms it on and on. The next session finds its place. A broker that has not heard of all
-// partitions yet says less for a moment, so that it takes two looks.
+// and nobody reads what it says, though the registry confirms it on and on. The next session finds its place.
 func (s *session) placeLoop(stop <-chan struct{}) {
-	for gone := ""; s.pause(stop, lookEvery); {
-		before := gone
-		if gone = s.placeGone(s.base); gone != "" && before != "" {
+	timer := s.clock.NewTimer(lookEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-timer.C():
+		case <-s.lookNow:
+		}
+		if s.placeGone(s.base) == "" {
+			timer.Reset(lookEvery)
+			continue
+		}
+		if !s.pause(stop, lookAgain) {
+			return
+		}
+		if gone := s.placeGone(s.base); gone != "" {
 			s.lose(gone)
 			return
 		}
+		timer.Reset(lookEvery)
 	}
 }
 

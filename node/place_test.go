@@ -68,11 +68,15 @@ func TestAPartitionThatComesBackEndsNothing(t *testing.T) {
 		stop := w.start(n)
 		first, _, err := w.Registry.Node(w.ctx, id)
 		w.ok(err)
-		for range 5 {
+		for range 2 {
 			w.makeAnew(2)
-			pass(29 * time.Second)
+			pass(4*time.Minute + 59*time.Second)
 			w.makeAnew(8)
-			pass(31 * time.Second)
+			pass(5 * time.Minute)
+			w.makeAnew(2)
+			pass(2 * time.Second)
+			w.makeAnew(8)
+			pass(29 * time.Second)
 			for _, topic := range []string{events.TopicAssign, events.TopicControl, events.TopicStatus} {
 				w.Bus.Delete(topic)
 			}

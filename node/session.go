@@ -66,6 +66,7 @@ type session struct {
 	lost    chan struct{} // closed when the trust has ended
 	bad     *quarantine.Quarantine
 	wake    chan struct{} // something may have to be sent
+	lookNow chan struct{} // the session's partitions may be gone
 	beatNow chan struct{} // a heartbeat should not wait for its time
 	idle    chan struct{} // the last handler has returned
 	hurried chan struct{} // closed: a drain waits for no handler to end by itself
@@ -89,7 +90,7 @@ func newSession(ctx context.Context, n *Node, b bus, reg Registry, handlers map[
 		cfg: &n.cfg, log: n.log, clock: n.clock, bus: b, registry: reg, handlers: handlers, base: context.WithoutCancel(ctx),
 		spawn: func(work func()) { go work() },
 		node:  template, hurried: n.hurried,
-		lost: make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		lost: make(chan struct{}), wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1), lookNow: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 		bad:    quarantine.New(b, n.clock, n.log),
 		claims: newClaims(newRoom(n.cfg.Capacity, n.cfg.Prefetch, n.cfg.CapacityByClass), n.limits), runs: map[*claim]*run{}, quarantined: map[string]int64{},
 	}
