@@ -61,6 +61,43 @@ func TestWhoIsNotFenced(t *testing.T) {
 	})
 }
 
+// A node whose partition is not there any more, since the topic was made anew with fewer, can be told nothing, and nobody else can confirm it there.
+// Should it die, its work goes elsewhere all the same; not while the partition may have been there.
+func TestANodeWithoutAPartitionIsGivenAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.wire.nowhere = true
+	lives, counter := true, int64(0)
+	rounds := func(n int) {
+		t.Helper()
+		for range n {
+			if counter++; lives {
+				if err := b.registry.Beat(t.Context(), &registry.Node{ID: "n2", Incarnation: "n2-1", Counter: counter, Partition: 7}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = b.m.Round(t.Context()) // says that it cannot be told
+			b.clock.Advance(time.Second)
+			b.beat(t)
+		}
+	}
+	rounds(8)
+	b.wire.nowhere, b.wire.mute = false, true // it is there, but has no leader
+	rounds(2)
+	b.wire.nowhere = true
+	rounds(8)
+	b.clock.Advance(6 * time.Second) // nobody looked
+	rounds(9)
+	if n := len(b.fleet.Untold()); n != 1 {
+		t.Fatalf("%d nodes count as not told; the partition was not gone for longer than a node trusts itself", n)
+	}
+	lives = false
+	rounds(20)
+	if len(b.wire.fenced) == 0 {
+		t.Error("it is not given away")
+	}
+}
+
 // Each node learns of the leader once. Until it has, its work is not given away: an older leader may confirm it.
 func TestNewNodesAreToldOfTheTerm(t *testing.T) {
 	t.Parallel()

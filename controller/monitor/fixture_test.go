@@ -3,6 +3,7 @@ package monitor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -21,8 +22,9 @@ import (
 )
 
 const (
-	giveAway = 8800 * time.Millisecond
-	resend   = 2 * time.Second
+	lostAfter = 8 * time.Second
+	giveAway  = 8800 * time.Millisecond
+	resend    = 2 * time.Second
 )
 
 var n1 = fleet.Key{Node: "n1", Incarnation: "n1-1"}
@@ -35,6 +37,7 @@ type wire struct {
 	fenced   []fleet.Target
 	told     []int
 	mute     bool // announcements do not arrive
+	nowhere  bool // nor is there a partition for them
 	err      error
 	never    error  // no task fits into an event
 	refuse   string // a command for this task is an error
@@ -48,6 +51,10 @@ func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
 func (w *wire) Tell(_ context.Context, _ int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	for i, p := range partitions {
+		if w.nowhere {
+			errs[i] = fmt.Errorf("%w: %w", kafka.ErrNotSent, kafka.ErrUnknownTopic)
+			continue
+		}
 		if w.mute {
 			errs[i] = errors.New("no leader")
 			continue
@@ -123,7 +130,7 @@ func setup(t *testing.T) *bundle {
 		clock: clocktest.New(time.UnixMilli(1_700_000_000_000)),
 	}
 	b.registry = registrymemory.New(b.clock)
-	b.m = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, b.store, b.registry, b.fleet, b.wire,
+	b.m = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour, LostAfter: lostAfter}, b.store, b.registry, b.fleet, b.wire,
 		b.tide, b.tide, b.lease, b.clock, func() { b.room++ }, slog.New(slog.DiscardHandler))
 	b.beat(t)
 	b.prime(t)

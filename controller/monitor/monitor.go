@@ -69,6 +69,7 @@ type Config struct {
 	ResendAfter time.Duration // ASSIGN_RESEND_AFTER
 	Compare     time.Duration // MONITOR_TASK_INTERVAL: time between two comparisons with the store
 	Retention   time.Duration // TASK_RETENTION
+	LostAfter   time.Duration // NODE_LOST_AFTER
 	Policy      task.Policy
 }
 
@@ -94,6 +95,7 @@ type Monitor struct {
 	compared time.Duration
 	started  bool // compared holds
 	expired  time.Duration
+	nowhere  map[int]absence   // partitions of nodes that are not there
 	passed   map[string]passed // wishes that were passed on, by claim id
 	updates  updates
 }
