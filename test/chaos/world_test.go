@@ -71,6 +71,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{Cluster: cluster.New(t, "4.4"), root: t, runs: t.TempDir(), gone: map[int]time.Duration{}, may: map[string]history.May{}}
 	maps.Copy(w.Env, tuned())
 	w.Env["CHAOS_RUNS"] = w.runs
+	w.Env["GOGC"] = "100" // what a process has not collected yet must not look like what it keeps
 	var err error
 	if w.store, err = mongo.Open(t.Context(), w.Mongo, w.Env["DB_NAME"]); err != nil {
 		t.Fatal(err)
