@@ -50,8 +50,8 @@ type Agenda struct {
 	log   *slog.Logger
 }
 
-// New makes an agenda. Grace is how long after its deadline a node may still end a task. Work is called, without blocking, when tasks
-// began to wait or slots may have come free.
+// New makes an agenda. Grace is how long after its deadline, or after it was assigned, a node may still end a task. Work is called, without blocking, when
+// tasks began to wait or slots may have come free.
 func New(s Store, n Nodes, l Lease, c clock.Clock, grace time.Duration, work func(), log *slog.Logger) *Agenda {
 	return &Agenda{store: s, nodes: n, lease: l, clock: c, grace: grace, work: work, log: log}
 }
@@ -95,7 +95,7 @@ func (a *Agenda) overdue(ctx context.Context) (int64, error) {
 	var held []*task.Task
 	for i := range tasks {
 		t := &tasks[i]
-		switch at := t.DeadlineDateTime + a.grace.Milliseconds(); {
+		switch at := max(t.DeadlineDateTime, t.AssignedDateTime) + a.grace.Milliseconds(); {
 		case !t.Held():
 			changes = append(changes, task.Overdue(t, now))
 		case now < at:

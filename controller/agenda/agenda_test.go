@@ -140,6 +140,23 @@ func TestAHeldTaskIsItsNodesToEndWithinTheGrace(t *testing.T) {
 	}
 }
 
+// A task that was assigned after its deadline has the same grace: its node may be about to end it, or to give it up.
+func TestTheGraceBeginsWithTheAssignmentIfThatIsLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.create(t, "held", func(tk *task.Task) {
+		tk.DeadlineDateTime, tk.LifecycleStatus, tk.Executor, tk.Attempt, tk.ClaimID = b.base-time.Hour.Milliseconds(), task.Running, "n1", 2, "c"
+		tk.AssignedDateTime = b.base
+	})
+	if next := b.round(t); next != b.base+grace.Milliseconds() || b.status(t, "held") != task.Running {
+		t.Fatalf("next %d, it is %s", next-b.base, b.status(t, "held"))
+	}
+	b.clock.Advance(grace)
+	if b.round(t); b.status(t, "held") != task.Failed {
+		t.Fatal("its node did not end it, and nobody else does")
+	}
+}
+
 // What its node lists as ended has a report that is on its way, for as long as Kafka is away; the run may have been in time.
 func TestWhatItsNodeListsAsEndedIsNotEndedHere(t *testing.T) {
 	t.Parallel()

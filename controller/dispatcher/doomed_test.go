@@ -55,6 +55,25 @@ func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
 	}
 }
 
+// A task whose deadline has passed is not sent any more, also where a person has it tried again: its node could only end it.
+func TestATaskIsNotPlacedAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	b := setup(t, node("n1", 8, "a"))
+	now := b.clock.Now().UnixMilli()
+	ids := b.submit(t, "a", 2, func(t *task.Task) {
+		if t.DeadlineDateTime = now; t.CreateDateTime > 1000 {
+			t.DeadlineDateTime++
+		}
+	})
+	late, soon := ids[0], ids[1]
+	if placed := b.rounds(t, true); placed != 1 || b.get(t, soon).LifecycleStatus != task.Assigning {
+		t.Errorf("%d placed; the other one is %s", placed, b.get(t, soon).LifecycleStatus)
+	}
+	if got := b.get(t, late); got.LifecycleStatus != task.Failed || !strings.Contains(got.Error, "deadline") || got.Attempt != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A task that fits into no event has been claimed when that shows. It ends with the reason, and nothing else is held up by it, nor its node.
 func TestATaskThatFitsIntoNoEventFails(t *testing.T) {
 	t.Parallel()

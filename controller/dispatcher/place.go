@@ -171,6 +171,9 @@ func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
 	if c, ok := task.Settle(t, now); ok {
 		return c, true
 	}
+	if t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime { // a person may have had it tried again after that
+		return task.Overdue(t, now), true
+	}
 	if n := len(t.Attachments); n > d.cfg.TaskMaxBytes {
 		return task.Refuse(t, fmt.Sprintf("attachments have %d bytes as JSON, %d at most (TASK_MAX_BYTES)", n, d.cfg.TaskMaxBytes), now), true
 	}
