@@ -31,6 +31,9 @@ func (c *checker) mayOverlap(t *taskRecord, r *taskRun) bool {
 	return r.deaf != 0 && (t.retries > r.retries || s.rounds.Lost() || s.process.clock.at(s.rounds.TrustedUntil()) <= c.world.now)
 }
 
+// noticedWithin is how much later than its end a run may see that its context has ended: time goes from one event to the next, and a heartbeat is one.
+const noticedWithin = time.Second
+
 // gaveUp checks what becomes, by a report, of a task whose handler ignores its end: it has ended, and not before the grace is over.
 func (c *checker) gaveUp(as role, before, after *task.Task) {
 	r := c.claim(before.ClaimID)
@@ -38,7 +41,7 @@ func (c *checker) gaveUp(as role, before, after *task.Task) {
 	case !left || as != roleIngest || r.deaf == 0 || r.returned:
 	case after.LifecycleStatus != task.Failed && after.LifecycleStatus != task.Cancelled:
 		c.violate("%s became %s, and its handler is still at work by claim %s", before.ID, after.LifecycleStatus, before.ClaimID)
-	case c.world.now < r.deaf+cancelGrace && c.sessions[before.Incarnation].process.thawed < r.began:
+	case c.world.now < r.deaf+cancelGrace-noticedWithin && c.sessions[before.Incarnation].process.thawed < r.began:
 		c.violate("%s was abandoned %v after the end of its context, and the grace is %v", before.ID, c.world.now-r.deaf, cancelGrace)
 	}
 }
