@@ -10,7 +10,7 @@ import (
 type group struct {
 	until condition // what its lines wait for; zero for those that do not
 	lines []*line   // in an order that depends on what has happened alone
-	index int       // in lines.waits
+	index int       // in lines.waiting
 }
 
 // condition is what keeps a line waiting: as long as it keeps one line, it keeps all that wait for it.

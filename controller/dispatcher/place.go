@@ -171,7 +171,7 @@ func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
 	if c, ok := task.Settle(t, now); ok {
 		return c, true
 	}
-	if t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime { // a person may have had it tried again after that
+	if t.Late(now) { // a person may have had it tried again after that
 		return task.Overdue(t, now), true
 	}
 	if n := len(t.Attachments); n > d.cfg.TaskMaxBytes {

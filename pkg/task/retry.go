@@ -55,7 +55,7 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 		list = append(list, c.ending(EventCancel))
 		list[0].Wish = new(DesiredCancelled)
 	}
-	if limit := p.maxAttempts(t); r.Permanent || limit > 0 && c.Counts.Failures >= limit || t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime {
+	if limit := p.maxAttempts(t); r.Permanent || limit > 0 && c.Counts.Failures >= limit || t.Late(now) {
 		return append(list, c.ending(EventFail))
 	}
 	backoff := p.Backoff
@@ -105,6 +105,9 @@ func (t *Task) Crashed() []string {
 	}
 	return nodes
 }
+
+// Late says whether the task's deadline has passed.
+func (t *Task) Late(now int64) bool { return t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime }
 
 // Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it only after a grace.
 func Overdue(t *Task, now int64) Change {
