@@ -191,8 +191,7 @@ func (l *leadership) trier(ctx context.Context, log *slog.Logger) func(string, f
 
 func (l *leadership) newMonitor(progress *ingest.Progress, policy task.Policy, log *slog.Logger) *monitor.Monitor {
 	return monitor.New(monitor.Config{
-		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention,
-		LostAfter: l.c.cfg.LostAfter, Policy: policy,
+		ResendAfter: l.c.cfg.AssignResendAfter, Compare: l.c.cfg.MonitorTaskInterval, Retention: l.c.cfg.TaskRetention, Policy: policy,
 	}, l.c.deps.Store, l.c.deps.Registry, l.fleet, l.c.transport, (*statusEnds)(l.c), progress, l.lease, l.c.deps.Clock,
 		l.c.work.Signal, log)
 }

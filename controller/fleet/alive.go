@@ -11,6 +11,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
+// GiveAwayAfter is how long a node may be silent before its work is given away: longer than any node trusts itself.
+func (f *Fleet) GiveAwayAfter() time.Duration { return f.cfg.GiveAwayAfter }
+
 // Blind notes that the registry could not be read: the waits start again with the next read.
 func (f *Fleet) Blind() {
 	f.mu.Lock()

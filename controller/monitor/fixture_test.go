@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	lostAfter = 8 * time.Second
-	giveAway  = 8800 * time.Millisecond
-	resend    = 2 * time.Second
+	giveAway = 8800 * time.Millisecond
+	resend   = 2 * time.Second
 )
 
 var n1 = fleet.Key{Node: "n1", Incarnation: "n1-1"}
@@ -130,7 +129,7 @@ func setup(t *testing.T) *bundle {
 		clock: clocktest.New(time.UnixMilli(1_700_000_000_000)),
 	}
 	b.registry = registrymemory.New(b.clock)
-	b.m = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour, LostAfter: lostAfter}, b.store, b.registry, b.fleet, b.wire,
+	b.m = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, b.store, b.registry, b.fleet, b.wire,
 		b.tide, b.tide, b.lease, b.clock, func() { b.room++ }, slog.New(slog.DiscardHandler))
 	b.beat(t)
 	b.prime(t)

@@ -69,7 +69,6 @@ type Config struct {
 	ResendAfter time.Duration // ASSIGN_RESEND_AFTER
 	Compare     time.Duration // MONITOR_TASK_INTERVAL: time between two comparisons with the store
 	Retention   time.Duration // TASK_RETENTION
-	LostAfter   time.Duration // NODE_LOST_AFTER
 	Policy      task.Policy
 }
 

@@ -50,7 +50,7 @@ func (m *Monitor) tell(ctx context.Context) error {
 			}
 			a.seen = now
 			nowhere[p] = a
-			if now-a.since > m.cfg.LostAfter+m.cfg.LostAfter/10 {
+			if now-a.since > m.fleet.GiveAwayAfter() {
 				err = nil
 			}
 		}

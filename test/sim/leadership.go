@@ -84,8 +84,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	if c.guards.noResend {
 		resend = never
 	}
-	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: c.cfg.retention,
-		LostAfter: c.cfg.lostAfter, Policy: policy},
+	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: c.cfg.retention, Policy: policy},
 		c.store(roleMonitor), c.registry(), l.fleet, l.transport, ends{c.bus()}, progress, lease, c.process.clock, c.work.Signal, quiet)
 	l.agenda = agenda.New(c.store(roleAgenda), c.registry(), lease, c.process.clock, cancelGrace, c.work.Signal, quiet)
 	return l
