@@ -58,8 +58,13 @@ func (m *Monitor) setAside(ctx context.Context, k fleet.Key) error {
 	if !idle || begun > 0 {
 		return nil
 	}
+	return m.evict(ctx, k, "which takes no tasks")
+}
+
+// evict puts an incarnation out of the registry: its heartbeats are refused, and it is confirmed no more.
+func (m *Monitor) evict(ctx context.Context, k fleet.Key, what string) error {
 	if err := m.registry.Evict(ctx, k.Node, k.Incarnation); err != nil {
-		return fmt.Errorf("put out node %s, which takes no tasks: %w", k.Node, err)
+		return fmt.Errorf("put out node %s, %s: %w", k.Node, what, err)
 	}
 	m.fleet.Evicted(k)
 	return nil

@@ -52,12 +52,11 @@ func (m *Monitor) putOut(ctx context.Context) error {
 		if !m.lease.Valid() {
 			return failure
 		}
-		if err := m.registry.Evict(ctx, k.Node, k.Incarnation); err != nil {
-			failure = fmt.Errorf("put out node %s, whose work was given away: %w", k.Node, err)
+		if err := m.evict(ctx, k, "whose work was given away"); err != nil {
+			failure = err
 			continue
 		}
 		m.log.Warn("a node beats whose work was given away; it is put out of the registry", "node", k.Node, "incarnation", k.Incarnation)
-		m.fleet.Evicted(k)
 	}
 	return failure
 }
