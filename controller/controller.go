@@ -29,8 +29,8 @@ import (
 
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/election"
 	"github.com/skalds-go/skalds/controller/ingest"
-	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
@@ -73,7 +73,7 @@ type Controller struct {
 	id         string
 	quarantine *quarantine.Quarantine
 	transport  *transport.Kafka
-	leader     *leader.Leader
+	elector    *election.Elector
 	notify     *notifier
 	metrics    *prometheus.Registry
 	dispatch   *dispatcher.Metrics
@@ -97,12 +97,12 @@ func New(cfg config.Controller, deps Deps) *Controller {
 	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), c.stuckTasks())
 	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
 	c.dispatch, c.ingest = dispatcher.NewMetrics(c.metrics), ingest.NewMetrics(c.metrics)
-	lc := leader.Config{ID: c.id, Address: advertised(cfg), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
+	lc := election.Config{ID: c.id, Address: advertised(cfg), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
 	if cfg.Mode == config.ModeDispatcher {
 		lc.Over = []string{string(config.ModeMonitor)}
 	}
 	c.quarantine = quarantine.New(deps.Bus, deps.Clock, deps.Log)
-	c.leader = leader.New(lc, deps.Store, deps.Clock)
+	c.elector = election.New(lc, deps.Store, deps.Clock)
 	c.notify = newNotifier(c)
 	return c
 }

@@ -61,7 +61,7 @@ func (c *Controller) elsewhere(l *leadership, t *task.Task, now time.Time) (reas
 	}
 	how := ""
 	if l != nil {
-		if why := l.fleet.Why(t.ClaimID); why != "" {
+		if why := l.fleet.PickedBy(t.ClaimID); why != "" {
 			how = ", which " + why + " picked"
 		}
 	}

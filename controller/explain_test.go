@@ -109,10 +109,10 @@ func TestANodeThatReportsNonsenseGetsNoWork(t *testing.T) {
 					t.Errorf("%d of 10 wait, and it was sent %d events", n, s.eventsFor("odd"))
 				}
 				api := s.client(1)
-				if n, err := api.Node(s.t.Context(), "odd"); err != nil || !strings.Contains(n.Nonsense, c.want) {
+				if n, err := api.Node(s.t.Context(), "odd"); err != nil || !strings.Contains(n.Invalid, c.want) {
 					t.Errorf("it is shown as %+v, %v", n, err)
 				}
-				if page, err := api.Nodes(s.t.Context(), 10, ""); err != nil || len(page.Items) != 1 || !strings.Contains(page.Items[0].Nonsense, c.want) {
+				if page, err := api.Nodes(s.t.Context(), 10, ""); err != nil || len(page.Items) != 1 || !strings.Contains(page.Items[0].Invalid, c.want) {
 					t.Errorf("it is listed as %+v, %v", page, err)
 				}
 				if e, err := api.Explain(s.t.Context(), id); err != nil || !strings.Contains(e.NotTaking["odd"], c.want) {

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/agenda"
+	"github.com/skalds-go/skalds/controller/delayed"
 	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/election"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/ingest"
-	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/controller/monitor"
-	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
@@ -29,12 +29,12 @@ import (
 // A leadership whose lease is over acts no more, but it goes on listening: nodes that neither it nor the registry confirms would stop. It
 // ends when this process leads anew, when the leader's document is seen not to be of it any more, or when a node has seen a higher term.
 func (c *Controller) lead(ctx context.Context) {
-	var present *leader.Lease
+	var present *election.Lease
 	last := &leadership{} // the present one, or the one that goes on listening
 	failing := false
 	for {
 		round, cancel := context.WithTimeout(ctx, c.cfg.LeaderLease)
-		lease, err := c.leader.Round(round)
+		lease, err := c.elector.Round(round)
 		cancel()
 		if err != nil && !failing && ctx.Err() == nil {
 			c.deps.Log.Warn("the leader's document cannot be read or renewed", "error", err)
@@ -44,7 +44,7 @@ func (c *Controller) lead(ctx context.Context) {
 			present = lease
 			last.stopActing()
 		}
-		doc, _ := c.leader.Present()
+		doc, _ := c.elector.Present()
 		if last.lease != nil && !last.lease.Wrote(doc) {
 			last.stop()
 			last = &leadership{}
@@ -60,7 +60,7 @@ func (c *Controller) lead(ctx context.Context) {
 	last.stop()
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.LeaderLease)
 	defer cancel()
-	if err := c.leader.Release(release); err != nil {
+	if err := c.elector.Release(release); err != nil {
 		c.deps.Log.Debug("the leadership was not released; it ends by itself", "error", err)
 	}
 }
@@ -68,7 +68,7 @@ func (c *Controller) lead(ctx context.Context) {
 // leadership is what one leader works with.
 type leadership struct {
 	c          *Controller
-	lease      *leader.Lease
+	lease      *election.Lease
 	fleet      *fleet.Fleet
 	dispatcher *dispatcher.Dispatcher
 	monitor    *monitor.Monitor // once it acts
@@ -107,16 +107,16 @@ func (l *leadership) stop() {
 	}
 }
 
-func newLeadership(c *Controller, lease *leader.Lease) *leadership {
+func newLeadership(c *Controller, lease *election.Lease) *leadership {
 	l := &leadership{c: c, lease: lease, recallNow: dispatcher.NewWake()}
 	// A node's clock may run 10 % slow against ours: its trust ends that much later.
 	l.fleet = fleet.New(fleet.Config{
-		GiveAwayAfter: c.cfg.LostAfter + c.cfg.LostAfter/10,
-		StaleAfter:    3 * c.cfg.HeartbeatInterval,
-		Protocol:      events.Version,
-		Term:          lease.Term(),
-		Now:           c.deps.Clock.Now,
-		MaxPending:    c.cfg.DispatcherMaxPending,
+		LostTimeout: c.cfg.LostAfter + c.cfg.LostAfter/10,
+		StaleAfter:  3 * c.cfg.HeartbeatInterval,
+		Protocol:    events.Version,
+		Term:        lease.Term(),
+		Now:         c.deps.Clock.Now,
+		MaxPending:  c.cfg.DispatcherMaxPending,
 	})
 	l.dispatcher = dispatcher.New(dispatcher.Config{
 		Strategy:     c.configured(),
@@ -124,7 +124,7 @@ func newLeadership(c *Controller, lease *leader.Lease) *leadership {
 		TaskMaxBytes: c.cfg.TaskMaxBytes,
 		Seed:         rand.Uint64(),
 		MaxPending:   c.cfg.DispatcherMaxPending,
-		Order:        order.Config{Mode: order.Mode(c.cfg.DispatcherPriorityMode), Aging: c.cfg.PriorityAging},
+		Order:        fairqueue.Config{Mode: fairqueue.Mode(c.cfg.DispatcherPriorityMode), Aging: c.cfg.PriorityAging},
 	}, c.deps.Store, l.fleet, c.transport, lease, c.deps.Clock, c.dispatch, c.deps.Log)
 	return l
 }
@@ -150,7 +150,7 @@ func (l *leadership) run(ctx, acting context.Context) {
 	func() {
 		defer close(l.acted)
 		m := l.newMonitor(service.Progress(), policy, log)
-		begun := leader.Beginning{
+		begun := election.Beginning{
 			Listen:   func() { listening.Go(func() { service.Run(ctx) }) },
 			Announce: l.announce,
 			Load:     service.Load,
@@ -200,7 +200,7 @@ func (l *leadership) newMonitor(progress *ingest.Progress, policy task.Policy, l
 func (l *leadership) act(ctx context.Context, m *monitor.Monitor, log *slog.Logger) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	due := agenda.New(l.c.deps.Store, l.c.deps.Registry, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
+	due := delayed.New(l.c.deps.Store, l.c.deps.Registry, l.lease, l.c.deps.Clock, l.c.cfg.CancelGrace, l.c.work.Signal, log)
 	l.monitor = m
 	wg.Go(func() { due.Run(ctx, l.c.times) })
 	wg.Go(func() { m.Run(ctx, l.c.nodes, l.c.wishes, l.c.cfg.MonitorSkaldInterval) })

@@ -68,7 +68,7 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 				})
 				close(free)
 				pass(100 * time.Millisecond)
-				s.speak(s.theNode("n1"), events.Assign{Settled: []string{s.get(ids[0]).ClaimID}})
+				s.speak(s.theNode("n1"), events.Assign{Acknowledged: []string{s.get(ids[0]).ClaimID}})
 				pass(100 * time.Millisecond)
 				s.bus.Fail(nil)
 				s.within(8*time.Second, "it runs again", func() bool {

@@ -60,17 +60,17 @@ func (s *steering) Status(ctx context.Context) (client.Dispatcher, error) {
 }
 
 // setAside says why a node takes no new work, if this controller leads and has set it aside.
-func (c *Controller) setAside(node string) *client.SetAside {
+func (c *Controller) setAside(node string) *client.Cordon {
 	l := c.leading()
 	if l == nil {
 		return nil
 	}
 	boot, now := c.deps.Clock.Boot(), c.deps.Clock.Now()
-	a, ok := l.fleet.IsAside(node, boot)
+	a, ok := l.fleet.Cordoned(node, boot)
 	if !ok {
 		return nil
 	}
-	return &client.SetAside{Reason: a.Reason, Since: now.Add(a.Since - boot).UnixMilli(), Until: now.Add(a.Until - boot).UnixMilli()}
+	return &client.Cordon{Reason: a.Reason, Since: now.Add(a.Since - boot).UnixMilli(), Until: now.Add(a.Until - boot).UnixMilli()}
 }
 
 // SetStrategy stores the strategy. The leader follows, at once if it is this process.
@@ -89,7 +89,7 @@ func (s *steering) InUse(ctx context.Context, pools []string) (map[string]int, e
 	inUse := make(map[string]int, len(pools))
 	if l := (*Controller)(s).leading(); l != nil {
 		for _, name := range pools {
-			inUse[name] = l.fleet.OfPool(name)
+			inUse[name] = l.fleet.PoolCount(name)
 		}
 		return inUse, nil
 	}

@@ -20,20 +20,20 @@ type Assign struct {
 	UpdateDateTime int64    `json:"updateDateTime"`
 	TaskIDs        []string `json:"taskIds"`
 
-	Version     int            `json:"version"`
-	Term        int64          `json:"term"`
-	Incarnation string         `json:"incarnation,omitempty"`
-	Tasks       []AssignedTask `json:"tasks,omitempty"`
-	Settled     []string       `json:"settled,omitempty"` // claim ids whose final report is stored, or came too late for good
-	Beats       []Beaten       `json:"beats,omitempty"`   // heartbeats that came over task.status and are confirmed
+	Version      int                  `json:"version"`
+	Term         int64                `json:"term"`
+	Incarnation  string               `json:"incarnation,omitempty"`
+	Tasks        []AssignedTask       `json:"tasks,omitempty"`
+	Acknowledged []string             `json:"settled,omitempty"` // claim ids whose final report is stored, or came too late for good
+	Beats        []ConfirmedHeartbeat `json:"beats,omitempty"`   // heartbeats that came over task.status and are confirmed
 
 	// Turn is how many tasks ROUND_ROBIN counts for the incarnation after this event; 0 = not said. The node's heartbeats tell it to the next
 	// leader, see [Beat]. When the event is split, each value has it: what is claimed will be sent, if not by this leader.
 	Turn int64 `json:"turn,omitempty"`
 }
 
-// Beaten confirms one heartbeat of one incarnation, which trusts itself again from the time on at which it sent it.
-type Beaten struct {
+// ConfirmedHeartbeat confirms one heartbeat of one incarnation, which trusts itself again from the time on at which it sent it.
+type ConfirmedHeartbeat struct {
 	Incarnation string `json:"incarnation"`
 	Counter     int64  `json:"counter"`
 }
@@ -82,8 +82,8 @@ const (
 // EncodeAssign encodes a, split by tasks so that no value is longer than limit bytes. All the settled claims and heartbeats are in the first value.
 // An announcement without tasks and settled claims is one value.
 func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
-	if len(a.Settled) > maxSettled {
-		return nil, fmt.Errorf("%s: %d settled claims in one event, %d at most: %w", TopicAssign, len(a.Settled), maxSettled, ErrTooLarge)
+	if len(a.Acknowledged) > maxSettled {
+		return nil, fmt.Errorf("%s: %d settled claims in one event, %d at most: %w", TopicAssign, len(a.Acknowledged), maxSettled, ErrTooLarge)
 	}
 	if len(a.Beats) > MaxBeats {
 		return nil, fmt.Errorf("%s: %d heartbeats in one event, %d at most: %w", TopicAssign, len(a.Beats), MaxBeats, ErrTooLarge)
@@ -129,7 +129,7 @@ func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
 			return err
 		}
 		out = append(out, Encoded{Key: []byte(part.ID), Value: value, From: from, To: to})
-		a.Settled, a.Beats = nil, nil
+		a.Acknowledged, a.Beats = nil, nil
 		return nil
 	})
 	if err != nil {

@@ -141,7 +141,7 @@ func TestOlderEvents(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	s, err := events.DecodeStatus([]byte(`{"version":1,"node":"n","incarnation":"i","beat":{"counter":1}}`))
-	if want := (events.Beat{Counter: 1}); err != nil || !reflect.DeepEqual(*s.Beat, want) {
+	if want := (events.Heartbeat{Counter: 1}); err != nil || !reflect.DeepEqual(*s.Beat, want) {
 		t.Errorf("%+v, %v", s.Beat, err)
 	}
 }

@@ -27,7 +27,7 @@ func sampleAssign() events.Assign {
 			},
 			{ID: "sample-task-2", ClassName: "EchoWorker", Attempt: 3, ClaimID: "claim-2", CreateDateTime: 1796010393270, Slots: 4},
 		},
-		Settled: []string{"claim-0"}, Turn: 12,
+		Acknowledged: []string{"claim-0"}, Turn: 12,
 	}
 	a.By("controller-1", 7)
 	a.For("sample-node-1", "incarnation-1")
@@ -49,7 +49,7 @@ func sampleControl() events.Control {
 
 func confirmation() events.Assign {
 	a := announcement()
-	a.Beats = []events.Beaten{{Incarnation: "incarnation-1", Counter: 41}, {Incarnation: "incarnation-2", Counter: 7}}
+	a.Beats = []events.ConfirmedHeartbeat{{Incarnation: "incarnation-1", Counter: 41}, {Incarnation: "incarnation-2", Counter: 7}}
 	return a
 }
 
@@ -80,7 +80,7 @@ func fence() events.Control {
 func sampleBeat() events.Status {
 	return events.Status{
 		Node: "sample-node-1", Incarnation: "incarnation-1", At: 1796010411389, Counter: 41,
-		Beat: &events.Beat{
+		Beat: &events.Heartbeat{
 			Counter: 41, Term: 8, Mode: "node", State: "online", Classes: []string{"SleepWorker"}, Labels: map[string]string{"zone": "a"},
 			Capacity: 16, Prefetch: 8, Running: 3, Queued: 2, Received: 10, Finished: 5, Partition: 3, Protocol: 1, Address: "host-1",
 			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269, Turn: 12,

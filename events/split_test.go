@@ -71,7 +71,7 @@ func TestAssignSplit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(200, 8000).Draw(t, "limit")
-		a := events.Assign{CreateDateTime: 1, UpdateDateTime: 2, Settled: rapid.SliceOfN(ids(), 0, 5).Draw(t, "settled"), Turn: 9}
+		a := events.Assign{CreateDateTime: 1, UpdateDateTime: 2, Acknowledged: rapid.SliceOfN(ids(), 0, 5).Draw(t, "settled"), Turn: 9}
 		a.By(ids().Draw(t, "controller"), 3)
 		a.For(ids().Draw(t, "node"), ids().Draw(t, "incarnation"))
 		for i, id := range rapid.SliceOfN(ids(), 0, 40).Draw(t, "tasks") {
@@ -102,13 +102,13 @@ func TestAssignSplit(t *testing.T) {
 			if len(part.TaskIDs) != len(part.Tasks) || part.ID != string(e.Key) || part.Recipient != a.Recipient || part.Term != 3 || part.Turn != 9 {
 				t.Fatalf("part %+v of key %q", part, e.Key)
 			}
-			tasks, settled = append(tasks, part.Tasks...), append(settled, part.Settled...)
+			tasks, settled = append(tasks, part.Tasks...), append(settled, part.Acknowledged...)
 		}
 		if !reflect.DeepEqual(tasks, a.Tasks) {
 			t.Fatalf("tasks became\n%+v\nwant\n%+v", tasks, a.Tasks)
 		}
-		if len(settled) != len(a.Settled) || (len(settled) > 0 && !reflect.DeepEqual(settled, a.Settled)) {
-			t.Fatalf("settled became %q, want %q", settled, a.Settled)
+		if len(settled) != len(a.Acknowledged) || (len(settled) > 0 && !reflect.DeepEqual(settled, a.Acknowledged)) {
+			t.Fatalf("settled became %q, want %q", settled, a.Acknowledged)
 		}
 	})
 }
@@ -218,11 +218,11 @@ func TestC81_EventsStayUnderTheLimit(t *testing.T) {
 	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("1 MiB of attachments: %v", err)
 	}
-	a.Tasks, a.Settled = nil, make([]string, 2001)
+	a.Tasks, a.Acknowledged = nil, make([]string, 2001)
 	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("2001 settled claims: %v", err)
 	}
-	a.Settled, a.Beats = nil, make([]events.Beaten, events.MaxBeats+1)
+	a.Acknowledged, a.Beats = nil, make([]events.ConfirmedHeartbeat, events.MaxBeats+1)
 	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("%d heartbeats: %v", len(a.Beats), err)
 	}

@@ -16,14 +16,14 @@ type Status struct {
 	Counter     int64         `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
 	Notice      Notice        `json:"notice,omitempty"`
 	Updated     []string      `json:"updated,omitempty"` // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
-	Beat        *Beat         `json:"beat,omitempty"`    // alone in its value
+	Beat        *Heartbeat    `json:"beat,omitempty"`    // alone in its value
 	Reports     []task.Report `json:"reports,omitempty"`
 }
 
-// Beat is a heartbeat that travels over task.status since the registry did not answer the node. It says what a heartbeat in the registry
+// Heartbeat is a heartbeat that travels over task.status since the registry did not answer the node. It says what a heartbeat in the registry
 // says, but for the task list and the predecessor; see registry.Node for what the fields mean. The leader answers it on the node's
-// partition of task.assign, see [Beaten].
-type Beat struct {
+// partition of task.assign, see [ConfirmedHeartbeat].
+type Heartbeat struct {
 	Counter   int64             `json:"counter"`
 	Term      int64             `json:"term,omitempty"` // the highest that the node has seen
 	Turn      int64             `json:"turn,omitempty"` // ROUND_ROBIN's count as the leaders before that term had told it

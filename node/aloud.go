@@ -47,7 +47,7 @@ func (s *session) beatAloud() {
 }
 
 // heardLocked takes in what the leader confirms of the heartbeats that were sent over task.status.
-func (s *session) heardLocked(beats []events.Beaten) {
+func (s *session) heardLocked(beats []events.ConfirmedHeartbeat) {
 	for _, b := range beats {
 		if b.Incarnation != s.node.Incarnation {
 			continue
@@ -60,8 +60,8 @@ func (s *session) heardLocked(beats []events.Beaten) {
 	}
 }
 
-func beatOf(n *registry.Node) *events.Beat {
-	return &events.Beat{
+func beatOf(n *registry.Node) *events.Heartbeat {
+	return &events.Heartbeat{
 		Counter: n.Counter, Term: n.Term, Turn: n.Turn, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
 		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
 		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version, CPU: n.CPU, Memory: n.Memory,

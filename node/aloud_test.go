@@ -138,7 +138,7 @@ func TestALateConfirmationRevivesNothing(t *testing.T) {
 			w.t.Error("it ended without a cause")
 		}
 		all := w.beats()
-		a := events.Assign{Beats: []events.Beaten{{Incarnation: first.Incarnation, Counter: all[len(all)-1].Beat.Counter}}} // sent a moment ago
+		a := events.Assign{Beats: []events.ConfirmedHeartbeat{{Incarnation: first.Incarnation, Counter: all[len(all)-1].Beat.Counter}}} // sent a moment ago
 		a.By("nodetest", 1)
 		e := one(w.t, a)
 		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, first.Partition, []kafka.Record{{Key: e.Key, Value: e.Value}}))

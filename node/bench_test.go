@@ -48,7 +48,7 @@ func BenchmarkNoop(b *testing.B) {
 	var settled []string
 	for b.Loop() {
 		b.StopTimer()
-		a := events.Assign{Settled: settled}
+		a := events.Assign{Acknowledged: settled}
 		settled = nil
 		for range batch {
 			t, err := c.Task("c", struct{ X int }{1})

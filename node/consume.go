@@ -91,7 +91,7 @@ func (s *session) take(a *events.Assign) {
 		s.terms.tell(a.Turn)
 	}
 	s.heardLocked(a.Beats)
-	s.claims.settle(a.Settled)
+	s.claims.settle(a.Acknowledged)
 	now := s.now()
 	for i := range a.Tasks {
 		t := &a.Tasks[i]

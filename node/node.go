@@ -135,7 +135,7 @@ func (n *Node) checkTemplate(t *registry.Node) error {
 	if err := registry.Check(t); err != nil {
 		return err
 	}
-	if why := registry.Nonsense(t, n.clock.Now().UnixMilli()); why != "" {
+	if why := registry.Validate(t, n.clock.Now().UnixMilli()); why != "" {
 		return fmt.Errorf("no controller would give work to node %s: %s", t.ID, why)
 	}
 	for class := range t.CapacityByClass {

@@ -121,12 +121,12 @@ func TestAClockThatIsSetBackIsNotHeldAgainstTheNode(t *testing.T) {
 		n := w.node("n", nil, node.WithClock(c))
 		node.Handle(n, "c", noop)
 		w.start(n)
-		if rn := w.nextBeat("n"); registry.Nonsense(&rn, time.Now().UnixMilli()) == "" {
+		if rn := w.nextBeat("n"); registry.Validate(&rn, time.Now().UnixMilli()) == "" {
 			w.t.Fatal("a start that lies 1000 hours ahead is believed")
 		}
 		c.by.Store(0)
-		if rn := w.nextBeat("n"); registry.Nonsense(&rn, time.Now().UnixMilli()) != "" {
-			w.t.Errorf("still not believed: %s", registry.Nonsense(&rn, time.Now().UnixMilli()))
+		if rn := w.nextBeat("n"); registry.Validate(&rn, time.Now().UnixMilli()) != "" {
+			w.t.Errorf("still not believed: %s", registry.Validate(&rn, time.Now().UnixMilli()))
 		}
 	})
 }

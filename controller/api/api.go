@@ -92,7 +92,7 @@ type Deps struct {
 	// Updated is called after new attachments of a task were stored, before Wake. It must not block. Default: nothing.
 	Updated func(id string)
 	// SetAside says why a node takes no new work, if it is set aside. Default: none is.
-	SetAside func(node string) *client.SetAside
+	SetAside func(node string) *client.Cordon
 	// Ready names the parts that are not ready; none = ready. Default: always ready.
 	Ready func(ctx context.Context) []NotReady
 	// Now stamps tasks. Default time.Now.

@@ -174,12 +174,12 @@ func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
 		labels = map[string]string{}
 	}
 	running, queued := n.Slots()
-	var aside *client.SetAside
+	var aside *client.Cordon
 	if s.SetAside != nil {
 		aside = s.SetAside(n.ID)
 	}
 	return client.Node{
-		SetAside: aside, Nonsense: registry.Nonsense(n, now),
+		Cordon: aside, Invalid: registry.Validate(n, now),
 		ID: n.ID, Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
 		SupportedTasks: classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
 		Incarnation: n.Incarnation, Mode: n.Mode, State: string(n.State), Classes: classes, Labels: labels,

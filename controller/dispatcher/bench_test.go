@@ -96,7 +96,7 @@ func BenchmarkHopeless(b *testing.B) {
 
 func BenchmarkRound(b *testing.B) {
 	bun := &bundle{store: &faulty{Store: memory.New()}, wire: &wire{sent: map[string][]string{}, claims: map[string]int{}}, lease: &lease{left: time.Hour}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000))}
-	bun.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
+	bun.fleet = fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})
 	bun.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 16, "a"), node("n2", 16, "a")}}, bun.clock.Boot(), bun.clock.Boot())
 	d := bun.dispatcher("l1")
 	n := 0

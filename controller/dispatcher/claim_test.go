@@ -173,7 +173,7 @@ func TestS4_TwoControllersAssignEachTaskOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, id := range []string{"l1", "l2"} {
 		// Each leader has its own picture, as two processes have.
-		f := fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
+		f := fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})
 		f.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", n, "a"), node("n2", n, "a")}}, b.clock.Boot(), b.clock.Boot())
 		d := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: id, TaskMaxBytes: 1024}, b.store.Store, f, b.wire, b.lease,
 			b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))

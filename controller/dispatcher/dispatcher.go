@@ -20,8 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/fleet"
-	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/pkg/clock"
@@ -56,7 +56,7 @@ type Config struct {
 	TaskMaxBytes int    // longest attachments of a task
 	Seed         uint64 // of RANDOM
 	MaxPending   int    // tasks that are sent and not started, at most; 0 = no limit
-	Order        order.Config
+	Order        fairqueue.Config
 }
 
 // ErrNotLeading says that the leadership is over.
@@ -79,7 +79,7 @@ type Dispatcher struct {
 
 	mu       sync.Mutex // guards what follows against those who ask why tasks wait; only Round changes it, and Use
 	cluster  *placement.Cluster
-	order    *order.Order
+	order    *fairqueue.Scheduler
 	lines    lines
 	cut      bool // the last round looked at as many tasks as it may: the next one goes on where it ended
 	settings settings
@@ -108,7 +108,7 @@ type Status struct {
 // New makes a dispatcher.
 func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Clock, m *Metrics, log *slog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: s, fleet: f, transport: t, lease: l, clock: c, metrics: m, log: log,
-		cluster: placement.NewCluster(cfg.Seed), order: order.New(cfg.Order),
+		cluster: placement.NewCluster(cfg.Seed), order: fairqueue.New(cfg.Order),
 		lines:   lines{byName: make(map[string]*line), limit: maxLines, byCondition: make(map[condition]*group)},
 		buckets: buckets{throttled: make(map[string]struct{})}}
 	d.Use(store.Dispatcher{})

@@ -109,7 +109,7 @@ func setup(t testing.TB, nodes ...registry.Node) *bundle {
 	t.Helper()
 	b := &bundle{
 		store: &faulty{Store: memory.New()},
-		fleet: fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1}),
+		fleet: fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1}),
 		wire:  &wire{sent: map[string][]string{}, claims: map[string]int{}},
 		lease: &lease{left: time.Second},
 		clock: clocktest.New(time.UnixMilli(1_700_000_000_000)),

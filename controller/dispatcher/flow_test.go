@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/fleet"
-	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -53,7 +53,7 @@ func TestPausesKeepTasksWaitingAndNothingElse(t *testing.T) {
 func TestBackPressureStopsClaimsAndSlowsDownBefore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1, MaxPending: 10})
+	b.fleet = fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1, MaxPending: 10})
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 100, "a")}}, b.clock.Boot(), b.clock.Boot())
 	b.d = dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024, MaxPending: 10}, b.store, b.fleet, b.wire, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
@@ -89,7 +89,7 @@ func TestBackPressureStopsClaimsAndSlowsDownBefore(t *testing.T) {
 func TestDeepQueuesEndWhereBackPressureBegins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1, MaxPending: 100})
+	b.fleet = fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1, MaxPending: 100})
 	n := node("n1", 4, "a")
 	n.Prefetch = 200
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
@@ -148,7 +148,7 @@ func TestPrioritiesNamespacesAndAgeShareTheNodes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 6, "a"))
 	b.d = dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024,
-		Order: order.Config{Mode: order.Strict, Aging: time.Minute}}, b.store, b.fleet, b.wire, b.lease, b.clock,
+		Order: fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute}}, b.store, b.fleet, b.wire, b.lease, b.clock,
 		dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	young := func(t *task.Task) { t.CreateDateTime = 1_700_000_000_000 }
 	b.submit(t, "a", 50, named("big"), namespace("big"), young)

@@ -45,7 +45,7 @@ func (d *Dispatcher) gate(l *line, now time.Time) (p permits, why Reason, wait t
 	case s.classes[l.class]:
 		return p, ClassPaused, 0
 	}
-	if limit, ok := s.limits[l.item.Namespace]; ok && d.fleet.OfNamespace(l.item.Namespace) >= limit {
+	if limit, ok := s.limits[l.item.Namespace]; ok && d.fleet.NamespaceCount(l.item.Namespace) >= limit {
 		return p, NamespaceFull, 0
 	}
 	poolLimit, known := s.pools[l.pool]

@@ -215,7 +215,7 @@ func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 		h := histories(t, node("n1", 20, "a"))
 		limits := map[string]int{"k0": 1, "k1": 2, "k2": 3}
 		set := store.Dispatcher{Pools: map[string]int{"gpu": 2}}
-		fleets := []*fleet.Fleet{h.fleet, fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})}
+		fleets := []*fleet.Fleet{h.fleet, fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})}
 		fleets[1].Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 20, "a")}}, h.clock.Boot(), h.clock.Boot())
 		second := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l2", TaskMaxBytes: 1024}, h.store, fleets[1], h.wire, h.lease,
 			h.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))

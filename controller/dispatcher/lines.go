@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -17,7 +17,7 @@ type line struct {
 	index   int // in lines.all
 	in      *group
 	place   int // in it
-	item    order.Item
+	item    fairqueue.Item
 	request placement.Request // of a task of the line that must not be alone and avoids nothing
 
 	class, key, pool, anti string

@@ -70,7 +70,7 @@ func TestC71_NoPermitIsGivenTwiceWhateverALeaderKnows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 100, "a"))
 	b.submit(t, "a", 10, key("one", 1))
-	other := fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
+	other := fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})
 	other.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 100, "a")}}, b.clock.Boot(), b.clock.Boot())
 	second := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l2", TaskMaxBytes: 1024}, b.store, other, b.wire, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
@@ -109,13 +109,13 @@ func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
 		_, _ = b.d.Round(t.Context(), true)
 		b.store.after = nil
 		for _, id := range b.running(t) {
-			if n := b.fleet.OfPool("gpu"); n > 3 {
+			if n := b.fleet.PoolCount("gpu"); n > 3 {
 				t.Fatalf("%d in the pool", n)
 			}
 			b.end(t, id)
 		}
 	}
-	left := [...]int{b.fleet.OfNamespace(""), b.fleet.OfKey("k0"), b.fleet.OfPool("gpu"), b.fleet.Unstarted(), b.claims()}
+	left := [...]int{b.fleet.NamespaceCount(""), b.fleet.KeyCount("k0"), b.fleet.PoolCount("gpu"), b.fleet.Unstarted(), b.claims()}
 	if left != [5]int{} {
 		t.Errorf("left of the namespace, the key, the pool, unstarted, and claims: %d", left)
 	}

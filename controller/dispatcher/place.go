@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/fleet"
-	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -47,8 +47,8 @@ func (d *Dispatcher) refresh() (next time.Duration) {
 
 // room says how many slots are free, and how many short tasks may queue beside them.
 func (d *Dispatcher) room() (slots, queue int) {
-	slots, queue = d.cluster.Room()
-	if slots == 0 && !d.fleet.AnyShort() {
+	slots, queue = d.cluster.Free()
+	if slots == 0 && !d.fleet.AnyShortClass() {
 		return 0, 0
 	}
 	return slots, queue
@@ -73,12 +73,12 @@ func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
 func (d *Dispatcher) ask(l *line) placement.Request {
 	q := l.request
 	q.Strategy = d.settings.strategy
-	q.Queue = d.fleet.Queue(l.class)
+	q.Queue = d.fleet.PrefetchDepth(l.class)
 	if d.throttle() > 0 { // deep queues must not be what slows the rounds down
 		q.Queue = min(q.Queue, placement.QueueOnce)
 	}
 	if l.anti != "" {
-		q.Anti = d.fleet.Beside(l.anti)
+		q.Anti = d.fleet.NodesWithAntiAffinity(l.anti)
 	}
 	return q
 }
@@ -94,7 +94,7 @@ func (d *Dispatcher) askFor(l *line, t *task.Task) placement.Request {
 }
 
 // try deals with a line's head. It reports false if the line waits from here on.
-func (d *Dispatcher) try(r *round, l *line, it *order.Item) bool {
+func (d *Dispatcher) try(r *round, l *line, it *fairqueue.Item) bool {
 	t := &l.left()[0]
 	r.looked++
 	if c, never := d.never(t, r.now); never {
@@ -149,7 +149,7 @@ func (d *Dispatcher) leaveOut(r *round, node string) bool {
 
 // reserve counts a task as claimed, before the claim is written.
 func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, free permits) {
-	to, ok := d.fleet.Taking(p.dec.Node)
+	to, ok := d.fleet.AssignTarget(p.dec.Node)
 	if !ok { // it cannot be: only Changes ends what Taking says, and it is the dispatcher that calls it
 		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", p.dec.Node))
 	}

@@ -43,7 +43,7 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 			// Or it would draw all tasks, since its load stays the least.
 			d.fleet.Unreachable(batches[i].To.Key, d.clock.Boot())
 		} else {
-			d.fleet.Reached(batches[i].To.Key)
+			d.fleet.Reachable(batches[i].To.Key)
 		}
 		for j, outcome := range res.Outcomes {
 			t := &batches[i].Tasks[j]
@@ -104,7 +104,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 	changes := make([]task.Change, len(back))
 	for i, t := range back {
 		ids[i] = t.ClaimID
-		changes[i] = task.GiveBack(t.ID, t.Assignment(), now)
+		changes[i] = task.Unclaim(t.ID, t.Assignment(), now)
 	}
 	left := d.lease.Remaining()
 	if left <= 0 {

@@ -104,13 +104,13 @@ func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
 	placed := 0
 	for i := range 20 {
 		if i == 10 { // another leader
-			b.fleet = fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1})
+			b.fleet = fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})
 			b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 100, "a")}}, b.clock.Boot(), b.clock.Boot())
 			b.d = b.dispatcher("l2")
 			b.d.Use(set)
 		}
 		placed += b.round(t).Placed
-		if n := b.fleet.OfKey("k"); n != 1 {
+		if n := b.fleet.KeyCount("k"); n != 1 {
 			t.Fatalf("after %d s %d of the key are on nodes", i, n)
 		}
 		for _, id := range b.running(t) {
@@ -119,7 +119,7 @@ func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
 		if out := b.round(t); out.Placed != 0 {
 			t.Fatalf("%+v without a token", out)
 		}
-		if b.fleet.OfKey("k") != 0 {
+		if b.fleet.KeyCount("k") != 0 {
 			t.Fatal("a task that waits for a token holds its permit")
 		}
 		b.clock.Advance(time.Second)

@@ -65,7 +65,7 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
 	}
 	err := d.round(ctx, &r, list)
 	d.drop(r.picks) // an error has come between
-	if back := d.fleet.NextBack(); back > 0 {
+	if back := d.fleet.NextReturn(); back > 0 {
 		r.wait(max(back-d.clock.Boot(), time.Millisecond))
 	}
 	d.note(&r, began)
@@ -241,7 +241,7 @@ func (d *Dispatcher) step(r *round) (next, *line) {
 		if len(r.picks) == store.MaxBatch || len(r.ends) >= store.MaxBatch {
 			return flush, nil
 		}
-		slots, queue := d.cluster.Room()
+		slots, queue := d.cluster.Free()
 		if slots+queue == 0 {
 			return done, nil
 		}
@@ -276,7 +276,7 @@ func (d *Dispatcher) step(r *round) (next, *line) {
 // readSize is how many tasks to read of a line: what may have room and tokens, shared with the other lines, and twice as many each time that
 // was not enough.
 func (d *Dispatcher) readSize(l *line, now time.Time) int {
-	slots, queue := d.cluster.Room()
+	slots, queue := d.cluster.Free()
 	fit := (slots + queue) / max(l.request.Slots, 1)
 	fit = min(fit/max(len(d.lines.byName), 1), d.buckets.all.tokens(now))
 	if l.known {

@@ -40,15 +40,15 @@ func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
 		if l.item.Namespace == "" {
 			what = "without a namespace"
 		}
-		inUse, limit := d.fleet.OfNamespace(l.item.Namespace), s.limits[l.item.Namespace]
+		inUse, limit := d.fleet.NamespaceCount(l.item.Namespace), s.limits[l.item.Namespace]
 		return d.taken(inUse, what, limit, func(c *fleet.Claim) bool { return c.Namespace == l.item.Namespace }),
 			orRaise(inUse, limit, "skalds limit set namespace N --namespace "+ShellWord(l.item.Namespace))
 	case KeyBusy:
-		inUse := d.fleet.OfKey(l.key)
+		inUse := d.fleet.KeyCount(l.key)
 		return d.taken(inUse, fmt.Sprintf("with the concurrency key %q", l.key), l.keyLimit, func(c *fleet.Claim) bool { return c.HasKey(l.key) }),
 			waitFor(inUse) + "; skalds task explain ID says how far it is."
 	case PoolFull:
-		inUse, limit := d.fleet.OfPool(l.pool), s.pools[l.pool]
+		inUse, limit := d.fleet.PoolCount(l.pool), s.pools[l.pool]
 		return d.taken(inUse, "of the pool "+l.pool, limit, func(c *fleet.Claim) bool { return c.InPool(l.pool) }),
 			orRaise(inUse, limit, "skalds limit set pool N --pool "+ShellWord(l.pool))
 	case NotLookedAt:
@@ -57,7 +57,7 @@ func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
 	case PoolUnknown:
 		return fmt.Sprintf("There is no pool %q.", l.pool), "Make it: skalds limit set pool N --pool " + ShellWord(l.pool)
 	}
-	text, help = e.Placement.Words()
+	text, help = e.Placement.Describe()
 	if e.Reason == placement.AntiAffinity {
 		text += fmt.Sprintf(" The key is %q, and held by %s.", l.anti, d.holders(func(c *fleet.Claim) bool { return c.AntiAffinityKey == l.anti }))
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// GiveAwayAfter is how long a node may be silent before its work is given away: longer than any node trusts itself.
-func (f *Fleet) GiveAwayAfter() time.Duration { return f.cfg.GiveAwayAfter }
+// LostTimeout is how long a node may be silent before its work is given away: longer than any node trusts itself.
+func (f *Fleet) LostTimeout() time.Duration { return f.cfg.LostTimeout }
 
-// Blind notes that the registry could not be read: the waits start again with the next read.
-func (f *Fleet) Blind() {
+// RegistryFailed notes that the registry could not be read: the waits start again with the next read.
+func (f *Fleet) RegistryFailed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.blind = true
@@ -118,7 +118,7 @@ func (f *Fleet) over(m *member, began time.Duration) (task.Loss, bool) {
 	if !m.told && m.beat.Incarnation != "" {
 		return 0, false
 	}
-	wait := max(m.changedAt, m.toldAt) + f.cfg.GiveAwayAfter
+	wait := max(m.changedAt, m.toldAt) + f.cfg.LostTimeout
 	return task.LossSilent, began > wait && !(m.gone && len(m.claims) == 0)
 }
 
@@ -129,16 +129,16 @@ func (f *Fleet) speak(m *member, n *registry.Node) {
 			m.fresh = 0
 		}
 		m.beat, m.ended, m.refused = *n, 0, false
-		m.nonsense = registry.Nonsense(n, f.wall())
+		m.nonsense = registry.Validate(n, f.wall())
 	}
 }
 
 // maxMembers bounds how many incarnations are known by their heartbeats over Kafka. It is as many as the registry may hold.
 const maxMembers = 100_000
 
-// Heard takes in a heartbeat that came over Kafka and was read by now. It says whether it may be confirmed, and whether a node may take work
+// ObserveKafka takes in a heartbeat that came over Kafka and was read by now. It says whether it may be confirmed, and whether a node may take work
 // that did not before.
-func (f *Fleet) Heard(n *registry.Node, now time.Duration) (confirm, fresh bool) {
+func (f *Fleet) ObserveKafka(n *registry.Node, now time.Duration) (confirm, fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := Key{n.ID, n.Incarnation}
@@ -157,8 +157,8 @@ func (f *Fleet) Heard(n *registry.Node, now time.Duration) (confirm, fresh bool)
 	return true, fresh
 }
 
-// Untold gives nodes on whose partition this leader has not announced its term since it has known them.
-func (f *Fleet) Untold() []Target {
+// Unannounced gives nodes on whose partition this leader has not announced its term since it has known them.
+func (f *Fleet) Unannounced() []Target {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []Target
@@ -171,9 +171,9 @@ func (f *Fleet) Untold() []Target {
 	return list
 }
 
-// Risen gives incarnations that beat although their work was given away, once for each heartbeat: they believe in themselves, and this leader gives
+// Zombies gives incarnations that beat although their work was given away, once for each heartbeat: they believe in themselves, and this leader gives
 // them nothing any more.
-func (f *Fleet) Risen() []Key {
+func (f *Fleet) Zombies() []Key {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []Key
@@ -187,8 +187,8 @@ func (f *Fleet) Risen() []Key {
 	return list
 }
 
-// Told notes that this leader's term is by now on the partition of nodes that Untold gave.
-func (f *Fleet) Told(keys []Key, now time.Duration) {
+// Announced notes that this leader's term is by now on the partition of nodes that Untold gave.
+func (f *Fleet) Announced(keys []Key, now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, k := range keys {
@@ -210,8 +210,8 @@ func (f *Fleet) Left(k Key) bool {
 	return ok
 }
 
-// GiveAway marks an incarnation as gone for good, and gives its claims, which are to be taken back in the store and then dropped.
-func (f *Fleet) GiveAway(k Key) []Claim {
+// Reassign marks an incarnation as gone for good, and gives its claims, which are to be taken back in the store and then dropped.
+func (f *Fleet) Reassign(k Key) []Claim {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.members[k]

@@ -11,7 +11,7 @@ import (
 // hear takes in a heartbeat over Kafka and says whether it is confirmed.
 func hear(f *fleet.Fleet, at time.Duration, counter int64) bool {
 	n := beat("n1", "i1", counter)
-	ok, _ := f.Heard(&n, at)
+	ok, _ := f.ObserveKafka(&n, at)
 	return ok
 }
 
@@ -71,7 +71,7 @@ func TestWhatIsNotConfirmed(t *testing.T) {
 		t.Error("the next heartbeat is not confirmed")
 	}
 	hold(f)
-	f.GiveAway(n1)
+	f.Reassign(n1)
 	if hear(f, 2, 7) {
 		t.Error("a heartbeat of an incarnation that was given away is confirmed")
 	}
@@ -85,7 +85,7 @@ func TestAnOldCounterInTheRegistrySaysNothing(t *testing.T) {
 	hold(f)
 	n := beat("n1", "i1", 9)
 	n.Capacity = 7
-	f.Heard(&n, time.Second)
+	f.ObserveKafka(&n, time.Second)
 	for at := 2 * time.Second; at < time.Second+giveAway; at += time.Second {
 		look(f, at, snapshot("r", beat("n1", "i1", 1)))
 	}
@@ -103,7 +103,7 @@ func TestNothingIsGivenAwayByABlindLeader(t *testing.T) {
 	f := newFleet()
 	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
 	hold(f)
-	f.Blind()
+	f.RegistryFailed()
 	hear(f, time.Second, 2)
 	if nodes, _ := f.View(time.Second); len(nodes) != 1 {
 		t.Error("a node that is heard over Kafka takes no work")
@@ -126,12 +126,12 @@ func TestTheWaitBeginsWhenTheTermIsOnTheNodesPartition(t *testing.T) {
 	if _, lost := f.Observe(first, giveAway+1, giveAway+1); len(lost) != 0 {
 		t.Fatal("given away before it could know of this leader")
 	}
-	untold := f.Untold()
+	untold := f.Unannounced()
 	if len(untold) != 1 || untold[0].Key != n1 {
 		t.Fatalf("to be told: %v", untold)
 	}
-	f.Told([]fleet.Key{n1}, giveAway)
-	if len(f.Untold()) != 0 {
+	f.Announced([]fleet.Key{n1}, giveAway)
+	if len(f.Unannounced()) != 0 {
 		t.Error("to be told again")
 	}
 	if _, lost := f.Observe(first, 2*giveAway, 2*giveAway); len(lost) != 0 {

@@ -15,16 +15,16 @@ const (
 	asideSteps = 5 // doublings that lead from the one to the other
 )
 
-// Aside is why a node takes no new work, from when, and until when it is tried no more.
-type Aside struct {
+// Cordon is why a node takes no new work, from when, and until when it is tried no more.
+type Cordon struct {
 	Reason string
 	Since  time.Duration
 	Until  time.Duration
 	times  int
 }
 
-// Again notes that claims were sent again, and that this was done for certain.
-func (f *Fleet) Again(ids []string) {
+// Resent notes that claims were sent again, and that this was done for certain.
+func (f *Fleet) Resent(ids []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
@@ -40,9 +40,9 @@ func (f *Fleet) Again(ids []string) {
 	}
 }
 
-// Mute gives incarnations that beat, but to which claims were sent again too often in vain, without a report of any kind in between; at most
+// Unresponsive gives incarnations that beat, but to which claims were sent again too often in vain, without a report of any kind in between; at most
 // limit of them.
-func (f *Fleet) Mute(now, after time.Duration, limit int) []Key {
+func (f *Fleet) Unresponsive(now, after time.Duration, limit int) []Key {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []Key
@@ -90,8 +90,8 @@ func (f *Fleet) Unanswered(k Key) (claims []Claim, begun int) {
 	return claims, begun
 }
 
-// Arrived notes that an incarnation holds what it is sent, though it has not reported it yet: it is not mute.
-func (f *Fleet) Arrived(k Key) {
+// Responded notes that an incarnation holds what it is sent, though it has not reported it yet: it is not mute.
+func (f *Fleet) Responded(k Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m, ok := f.members[k]; ok {
@@ -99,8 +99,8 @@ func (f *Fleet) Arrived(k Key) {
 	}
 }
 
-// SetAside keeps new work from a node for a time. It gives the time.
-func (f *Fleet) SetAside(k Key, reason string, now time.Duration) time.Duration {
+// Cordon keeps new work from a node for a time. It gives the time.
+func (f *Fleet) Cordon(k Key, reason string, now time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	times := 0
@@ -109,7 +109,7 @@ func (f *Fleet) SetAside(k Key, reason string, now time.Duration) time.Duration 
 	}
 	wait := min(firstAside<<times, longAside)
 	f.touchNode(k.Node)
-	f.asides[k.Node] = Aside{Reason: reason, Since: now, Until: now + wait, times: times}
+	f.asides[k.Node] = Cordon{Reason: reason, Since: now, Until: now + wait, times: times}
 	if m, ok := f.members[k]; ok {
 		m.said++ // what it leaves unanswered from now on is counted anew
 	}
@@ -127,8 +127,8 @@ func (f *Fleet) Evicted(k Key) {
 	}
 }
 
-// IsAside says whether a node is set aside now, and why.
-func (f *Fleet) IsAside(node string, now time.Duration) (Aside, bool) {
+// Cordoned says whether a node is set aside now, and why.
+func (f *Fleet) Cordoned(node string, now time.Duration) (Cordon, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, ok := f.asides[node]

@@ -22,7 +22,7 @@ func sendAgain(f *fleet.Fleet, n, times int) time.Duration {
 	at := resend
 	for range times {
 		f.Sent(ids, at)
-		f.Again(ids)
+		f.Resent(ids)
 		at += resend
 	}
 	return at
@@ -43,9 +43,9 @@ func TestWhoIsMute(t *testing.T) {
 		"one of them reported":                   {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "c1", Kind: task.ReportStarted}) }, false},
 		"an older claim has progressed":          {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportProgress}) }, false},
 		"an end is repeated that is not settled": {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportFinished}) }, true},
-		"they have arrived":                      {3, 1, func(f *fleet.Fleet) { f.Arrived(n1) }, false},
-		"it is set aside already":                {3, 1, func(f *fleet.Fleet) { f.SetAside(n1, "", 0) }, false},
-		"it is gone":                             {3, 1, func(f *fleet.Fleet) { f.GiveAway(n1) }, false},
+		"they have arrived":                      {3, 1, func(f *fleet.Fleet) { f.Responded(n1) }, false},
+		"it is set aside already":                {3, 1, func(f *fleet.Fleet) { f.Cordon(n1, "", 0) }, false},
+		"it is gone":                             {3, 1, func(f *fleet.Fleet) { f.Reassign(n1) }, false},
 		"another node reports something":         {3, 1, func(f *fleet.Fleet) { f.Reported(fleet.Key{Node: "n2"}, &task.Report{Kind: task.ReportFinished}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,13 +56,13 @@ func TestWhoIsMute(t *testing.T) {
 			if c.then != nil {
 				c.then(f)
 			}
-			if got := len(f.Mute(at, resend, 10)) == 1; got != c.want {
+			if got := len(f.Unresponsive(at, resend, 10)) == 1; got != c.want {
 				t.Errorf("mute: %v, want %v", got, c.want)
 			}
-			if len(f.Mute(at, resend, 0)) != 0 {
+			if len(f.Unresponsive(at, resend, 0)) != 0 {
 				t.Error("more than the limit")
 			}
-			if len(f.Mute(at+time.Hour, resend, 10)) != 0 {
+			if len(f.Unresponsive(at+time.Hour, resend, 10)) != 0 {
 				t.Error("a node that beats no more is lost, not mute")
 			}
 		})
@@ -75,7 +75,7 @@ func TestAsideForLongerEachTime(t *testing.T) {
 	f := newFleet()
 	now := time.Duration(0)
 	for counter, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		if got := f.SetAside(n1, "why", now); got != want*time.Minute {
+		if got := f.Cordon(n1, "why", now); got != want*time.Minute {
 			t.Fatalf("set aside for %s, want %s", got, want*time.Minute)
 		}
 		for _, at := range []time.Duration{now, now + want*time.Minute - 1} {
@@ -83,7 +83,7 @@ func TestAsideForLongerEachTime(t *testing.T) {
 			if nodes, _ := f.View(at); len(nodes) != 0 {
 				t.Fatal("it takes work")
 			}
-			if a, ok := f.IsAside("n1", at); !ok || a.Reason != "why" || a.Since != now {
+			if a, ok := f.Cordoned("n1", at); !ok || a.Reason != "why" || a.Since != now {
 				t.Fatalf("%+v, %v", a, ok)
 			}
 		}
@@ -92,16 +92,16 @@ func TestAsideForLongerEachTime(t *testing.T) {
 		if nodes, _ := f.View(now); len(nodes) != 1 {
 			t.Fatal("it is not tried again")
 		}
-		if _, ok := f.IsAside("n1", now); ok {
+		if _, ok := f.Cordoned("n1", now); ok {
 			t.Fatal("it is shown as set aside")
 		}
 	}
 	f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportStarted})
-	if got := f.SetAside(n1, "why", now); got != time.Minute {
+	if got := f.Cordon(n1, "why", now); got != time.Minute {
 		t.Errorf("set aside for %s after it has reported something", got)
 	}
-	f.Mute(now+time.Hour, resend, 10) // also forgets those who left
-	if got := f.SetAside(n1, "why", now+time.Hour); got != time.Minute {
+	f.Unresponsive(now+time.Hour, resend, 10) // also forgets those who left
+	if got := f.Cordon(n1, "why", now+time.Hour); got != time.Minute {
 		t.Errorf("set aside for %s an hour later", got)
 	}
 }
@@ -158,7 +158,7 @@ func TestARegistryThatRestartsMakesNobodyMute(t *testing.T) {
 	for i := range 5 {
 		look(f, at-time.Second+time.Duration(i)*time.Millisecond, snapshot(fmt.Sprint("r", i), beat("n1", "i1", int64(7-i%2))))
 	}
-	if mute := f.Mute(at, resend, 10); len(mute) != 0 {
+	if mute := f.Unresponsive(at, resend, 10); len(mute) != 0 {
 		t.Errorf("mute: %v, though its counter has not gone up", mute)
 	}
 }

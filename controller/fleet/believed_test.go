@@ -38,7 +38,7 @@ func TestPlacementHearsOfNoNonsense(t *testing.T) {
 		func(t *rapid.T, n *registry.Node) { n.RunningByClass = classes.Draw(t, "running by class") },
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		f := fleet.New(fleet.Config{GiveAwayAfter: giveAway, StaleAfter: stale, Protocol: 1, Term: 3})
+		f := fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: stale, Protocol: 1, Term: 3})
 		told := make(mirror)
 		now := time.Hour
 		for i := range rapid.IntRange(1, 8).Draw(t, "heartbeats") {
@@ -49,9 +49,9 @@ func TestPlacementHearsOfNoNonsense(t *testing.T) {
 			}
 			f.Observe(snapshot("r", n), now, now)
 			f.Changes(now, told)
-			believed := registry.Nonsense(&n, 0) == "" && n.Capacity > 0
+			believed := registry.Validate(&n, 0) == "" && n.Capacity > 0
 			if _, takes := told["n1"]; takes != believed {
-				t.Fatalf("told of it: %v, believed: %v (%q)", takes, believed, registry.Nonsense(&n, 0))
+				t.Fatalf("told of it: %v, believed: %v (%q)", takes, believed, registry.Validate(&n, 0))
 			}
 			c := claim(n1, i)
 			c.Slots = rapid.SampledFrom([]int{0, 1, 3, task.MaxSlots}).Draw(t, "slots")

@@ -129,8 +129,8 @@ func (f *Fleet) why(m *member, now time.Duration) string {
 	return "its heartbeats have stopped"
 }
 
-// NextBack is the earliest time at which a node that was left out for a time may take work again, as of the last Changes; 0 = there is none.
-func (f *Fleet) NextBack() time.Duration {
+// NextReturn is the earliest time at which a node that was left out for a time may take work again, as of the last Changes; 0 = there is none.
+func (f *Fleet) NextReturn() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.nextBack
@@ -222,8 +222,8 @@ func (m *member) load() int {
 	return held
 }
 
-// Taking gives where the events of a node go that takes work, as Changes has said.
-func (f *Fleet) Taking(id string) (Target, bool) {
+// AssignTarget gives where the events of a node go that takes work, as Changes has said.
+func (f *Fleet) AssignTarget(id string) (Target, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.taking[id]

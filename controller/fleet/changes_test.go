@@ -37,7 +37,7 @@ func said(n placement.Node) string {
 func TestChangesAddUpToTheView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		f := fleet.New(fleet.Config{GiveAwayAfter: giveAway, StaleAfter: stale, Protocol: 1, Term: 3})
+		f := fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: stale, Protocol: 1, Term: 3})
 		told := make(mirror)
 		now := time.Hour
 		counters := map[fleet.Key]int64{}
@@ -81,13 +81,13 @@ func TestChangesAddUpToTheView(t *testing.T) {
 				}
 				f.Observe(snapshot(rapid.SampledFrom([]string{"r", "r", "r", "s"}).Draw(t, "run"), nodes...), now, now)
 			},
-			"heard":   func(t *rapid.T) { n := node(t, key(t)); f.Heard(&n, now) },
+			"heard":   func(t *rapid.T) { n := node(t, key(t)); f.ObserveKafka(&n, now) },
 			"told":    func(*rapid.T) { tell(f, now) },
 			"left":    func(t *rapid.T) { f.Left(key(t)) },
-			"give":    func(t *rapid.T) { f.GiveAway(key(t)) },
+			"give":    func(t *rapid.T) { f.Reassign(key(t)) },
 			"evict":   func(t *rapid.T) { f.Evicted(key(t)) },
-			"aside":   func(t *rapid.T) { f.SetAside(key(t), "mute", now) },
-			"reach":   func(t *rapid.T) { f.Reached(key(t)) },
+			"aside":   func(t *rapid.T) { f.Cordon(key(t), "mute", now) },
+			"reach":   func(t *rapid.T) { f.Reachable(key(t)) },
 			"unreach": func(t *rapid.T) { f.Unreachable(key(t), now) },
 			"drain": func(t *rapid.T) {
 				f.SetDraining(rapid.SampledFrom([][]string{nil, {"n1"}, {"n2", "n3"}}).Draw(t, "draining"))
@@ -101,7 +101,7 @@ func TestChangesAddUpToTheView(t *testing.T) {
 			},
 			"ask back": func(t *rapid.T) {
 				if c, ok := some(t); ok {
-					f.AskBack([]string{c.ID})
+					f.Recalled([]string{c.ID})
 				}
 			},
 			"drop": func(t *rapid.T) {
@@ -141,7 +141,7 @@ func TestChangesAddUpToTheView(t *testing.T) {
 					if _, ok := told[id]; !ok {
 						t.Fatalf("%s takes work, and was not told", id)
 					}
-					if to, ok := f.Taking(id); !ok || to.Node != id {
+					if to, ok := f.AssignTarget(id); !ok || to.Node != id {
 						t.Fatalf("%s takes work, and its events go to %+v, %v", id, to, ok)
 					}
 				}

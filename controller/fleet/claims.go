@@ -86,9 +86,9 @@ func (f *Fleet) Adopted(claims map[string]bool) {
 	}
 }
 
-// AskBack notes that the nodes of claims are asked to give them back if they have not begun. A node that does so refuses no other: its room is
+// Recalled notes that the nodes of claims are asked to give them back if they have not begun. A node that does so refuses no other: its room is
 // free with the report, as with any end.
-func (f *Fleet) AskBack(ids []string) {
+func (f *Fleet) Recalled(ids []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
@@ -171,8 +171,8 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	return known
 }
 
-// Has says whether the node that holds a claim has said, or was told with the claim, that it has attachments of this version.
-func (f *Fleet) Has(claimID string, version int64) bool {
+// HasAttachments says whether the node that holds a claim has said, or was told with the claim, that it has attachments of this version.
+func (f *Fleet) HasAttachments(claimID string, version int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e, ok := f.claims[claimID]
@@ -198,8 +198,8 @@ func (f *Fleet) Unreachable(k Key, now time.Duration) {
 	}
 }
 
-// Reached notes that something could be sent to an incarnation: if that fails again, the pauses begin with the first.
-func (f *Fleet) Reached(k Key) {
+// Reachable notes that something could be sent to an incarnation: if that fails again, the pauses begin with the first.
+func (f *Fleet) Reachable(k Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m, ok := f.members[k]; ok {
@@ -219,8 +219,8 @@ func (f *Fleet) observeRun(class string, ms float64) {
 	f.classes[class] = mean + (ms-mean)/5
 }
 
-// Queue says how far tasks of a class may queue behind others, by how long its recent runs took. A class that has not run yet may not.
-func (f *Fleet) Queue(class string) placement.Queue {
+// PrefetchDepth says how far tasks of a class may queue behind others, by how long its recent runs took. A class that has not run yet may not.
+func (f *Fleet) PrefetchDepth(class string) placement.PrefetchDepth {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch mean, ok := f.classes[class]; {
@@ -315,8 +315,8 @@ func HeldBy(t *task.Task) (Held, bool) {
 		Started: t.LifecycleStatus != task.Assigning}, true
 }
 
-// AnyShort says whether there is a class whose recent runs were short.
-func (f *Fleet) AnyShort() bool {
+// AnyShortClass says whether there is a class whose recent runs were short.
+func (f *Fleet) AnyShortClass() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, mean := range f.classes {

@@ -48,12 +48,12 @@ func (c *Claim) width() int { return max(c.Slots, 1) }
 
 // Config is how long things may take.
 type Config struct {
-	GiveAwayAfter time.Duration    // how long a counter stands still before the work is given away
-	StaleAfter    time.Duration    // how long a counter stands still before the node takes no new work
-	Protocol      int              // the major version of the events that a node must read
-	Term          int64            // the leader's
-	Now           func() time.Time // the wall clock, to tell what nodes say of theirs; nil = that is not looked at
-	MaxPending    int              // tasks that are sent and not started, at most; 0 = no limit
+	LostTimeout time.Duration    // how long a counter stands still before the work is given away
+	StaleAfter  time.Duration    // how long a counter stands still before the node takes no new work
+	Protocol    int              // the major version of the events that a node must read
+	Term        int64            // the leader's
+	Now         func() time.Time // the wall clock, to tell what nodes say of theirs; nil = that is not looked at
+	MaxPending  int              // tasks that are sent and not started, at most; 0 = no limit
 }
 
 // Fleet is the picture. It is safe for concurrent use. A new leadership begins with a new one, so that all waits begin with it.
@@ -68,7 +68,7 @@ type Fleet struct {
 	classes  map[string]float64
 	recent   map[string]struct{} // claims dropped since a comparison began; nil outside of one
 	compared int64               // comparisons begun
-	asides   map[string]Aside    // by node id
+	asides   map[string]Cordon   // by node id
 	draining map[string]bool     // by node id
 
 	nodes      map[string][]*member // by node id: all its incarnations
@@ -142,7 +142,7 @@ const (
 // New makes an empty picture.
 func New(cfg Config) *Fleet {
 	return &Fleet{cfg: cfg, members: make(map[Key]*member), claims: make(map[string]*entry), classes: make(map[string]float64),
-		asides: make(map[string]Aside), nodes: make(map[string][]*member), taking: make(map[string]*member),
+		asides: make(map[string]Cordon), nodes: make(map[string][]*member), taking: make(map[string]*member),
 		counts: newCounts()}
 }
 
@@ -172,8 +172,8 @@ type Target struct {
 	Partition int
 }
 
-// Reach gives where events for an incarnation go, whether or not it takes new work. It reports false for one that is not there.
-func (f *Fleet) Reach(k Key) (Target, bool) {
+// Target gives where events for an incarnation go, whether or not it takes new work. It reports false for one that is not there.
+func (f *Fleet) Target(k Key) (Target, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.members[k]

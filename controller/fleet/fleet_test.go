@@ -17,7 +17,7 @@ const (
 )
 
 func newFleet() *fleet.Fleet {
-	return fleet.New(fleet.Config{GiveAwayAfter: giveAway, StaleAfter: stale, Protocol: 1})
+	return fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: stale, Protocol: 1})
 }
 
 func beat(id, incarnation string, counter int64) registry.Node {
@@ -41,8 +41,8 @@ func look(f *fleet.Fleet, at time.Duration, s registry.Snapshot) []fleet.Key {
 }
 
 func tell(f *fleet.Fleet, at time.Duration) {
-	for _, to := range f.Untold() {
-		f.Told([]fleet.Key{to.Key}, at)
+	for _, to := range f.Unannounced() {
+		f.Announced([]fleet.Key{to.Key}, at)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestAStandingCounterIsGivenAwayAfterTheWholeWait(t *testing.T) {
 	if len(lost) != 1 || lost[0] != n1 {
 		t.Fatalf("lost %v, want %v", lost, n1)
 	}
-	if claims := f.GiveAway(n1); len(claims) != 1 || claims[0].ID != "c1" {
+	if claims := f.Reassign(n1); len(claims) != 1 || claims[0].ID != "c1" {
 		t.Fatalf("claims %v, want c1", claims)
 	}
 	if nodes, _ := f.View(giveAway); len(nodes) != 0 {
@@ -86,7 +86,7 @@ func TestWaitsStartAgain(t *testing.T) {
 		{"nothing happens", func(*fleet.Fleet) {}, true},
 		{"the counter moves", func(f *fleet.Fleet) { look(f, half, snapshot("r", beat("n1", "i1", 2))) }, false},
 		{"redis restarts", func(f *fleet.Fleet) { look(f, half, snapshot("other", beat("n1", "i1", 1))) }, false},
-		{"redis does not answer", func(f *fleet.Fleet) { f.Blind(); look(f, half, snapshot("r", beat("n1", "i1", 1))) }, false},
+		{"redis does not answer", func(f *fleet.Fleet) { f.RegistryFailed(); look(f, half, snapshot("r", beat("n1", "i1", 1))) }, false},
 		{"the key goes missing", func(f *fleet.Fleet) { look(f, half, snapshot("r")) }, false},
 	}
 	for _, c := range cases {
@@ -139,7 +139,7 @@ func TestGoodbyeNeedsNoWait(t *testing.T) {
 	if lost := look(f, time.Second, snapshot("r")); len(lost) != 1 {
 		t.Fatalf("lost %v, want the node that left", lost)
 	}
-	f.GiveAway(n1)
+	f.Reassign(n1)
 	f.Drop([]string{"c1"})
 	if lost := look(f, 2*time.Second, snapshot("r")); len(lost) != 0 {
 		t.Fatalf("lost again: %v", lost)
@@ -207,7 +207,7 @@ func TestANodeThatGivesBackWhatItWasAskedForTakesOthersAtOnce(t *testing.T) {
 			look(f, 0, snapshot("r", beat("n1", "i1", 1)))
 			f.Reserve([]fleet.Claim{claim(n1, 1), claim(n1, 2), claim(n1, 3), claim(n1, 4)}, 0)
 			f.Sent([]string{"c1", "c2", "c3", "c4"}, 0)
-			f.AskBack([]string{"c2", "c3", "c4", "unknown"})
+			f.Recalled([]string{"c2", "c3", "c4", "unknown"})
 			n := beat("n1", "i1", 2)
 			n.Running, n.Queued = counted.running, counted.queued
 			look(f, time.Second, snapshot("r", n))
@@ -266,21 +266,21 @@ func TestHowFarAClassQueuesGoesByAMovingMean(t *testing.T) {
 		f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
 		f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportFinished, StartedAt: 1, FinishedAt: 1 + ms})
 	}
-	if f.Queue("a") != placement.NoQueue || f.AnyShort() {
+	if f.PrefetchDepth("a") != placement.NoQueue || f.AnyShortClass() {
 		t.Fatal("a class that has not run is short")
 	}
 	run(9)
-	if f.Queue("a") != placement.QueueDeep || !f.AnyShort() {
+	if f.PrefetchDepth("a") != placement.QueueDeep || !f.AnyShortClass() {
 		t.Fatal("a run of 9 ms may not queue deep")
 	}
 	run(50)
-	if f.Queue("a") != placement.QueueOnce || !f.AnyShort() {
+	if f.PrefetchDepth("a") != placement.QueueOnce || !f.AnyShortClass() {
 		t.Fatal("a class of 17 ms may queue deep, or not at all")
 	}
 	for range 20 {
 		run(5000)
 	}
-	if f.Queue("a") != placement.NoQueue {
+	if f.PrefetchDepth("a") != placement.NoQueue {
 		t.Fatal("a class of 5 s runs is short")
 	}
 }

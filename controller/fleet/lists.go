@@ -57,8 +57,8 @@ func (f *Fleet) Missing(n *registry.Node, term int64) []Claim {
 	return list
 }
 
-// Unknown gives what an incarnation holds and has not ended, and what this leader knows of no claim for.
-func (f *Fleet) Unknown(n *registry.Node) []registry.HeldTask {
+// Orphans gives what an incarnation holds and has not ended, and what this leader knows of no claim for.
+func (f *Fleet) Orphans(n *registry.Node) []registry.HeldTask {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []registry.HeldTask

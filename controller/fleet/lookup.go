@@ -2,8 +2,8 @@ package fleet
 
 import "slices"
 
-// Why says how the node of a claim was picked; empty if it is not known.
-func (f *Fleet) Why(claimID string) string {
+// PickedBy says how the node of a claim was picked; empty if it is not known.
+func (f *Fleet) PickedBy(claimID string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e, ok := f.claims[claimID]; ok {

@@ -178,22 +178,22 @@ func (f *Fleet) PermitLost(c *Claim) {
 	f.counts.pools.foreign(c.PoolPermit)
 }
 
-// OfNamespace is how many tasks of a namespace are on nodes.
-func (f *Fleet) OfNamespace(namespace string) int {
+// NamespaceCount is how many tasks of a namespace are on nodes.
+func (f *Fleet) NamespaceCount(namespace string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts.namespaces[namespace]
 }
 
-// OfKey is how many tasks with a concurrency key are on nodes.
-func (f *Fleet) OfKey(key string) int {
+// KeyCount is how many tasks with a concurrency key are on nodes.
+func (f *Fleet) KeyCount(key string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts.keys.inUse(key)
 }
 
-// OfPool is how many tasks of a pool are on nodes.
-func (f *Fleet) OfPool(pool string) int {
+// PoolCount is how many tasks of a pool are on nodes.
+func (f *Fleet) PoolCount(pool string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts.pools.inUse(pool)
@@ -206,8 +206,8 @@ func (f *Fleet) Unstarted() int {
 	return f.counts.unstarted
 }
 
-// Beside gives the nodes that hold a task of an anti-affinity key.
-func (f *Fleet) Beside(key string) []string {
+// NodesWithAntiAffinity gives the nodes that hold a task of an anti-affinity key.
+func (f *Fleet) NodesWithAntiAffinity(key string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := make([]string, 0, len(f.counts.anti[key]))

@@ -62,7 +62,7 @@ func (s *Service) hear(st *events.Status) (room bool) {
 		clear(b.pending)
 		return false
 	}
-	confirm, room := s.ingest.fleet.Heard(nodeOf(st), s.ingest.clock.Boot())
+	confirm, room := s.ingest.fleet.ObserveKafka(nodeOf(st), s.ingest.clock.Boot())
 	if !confirm {
 		return false
 	}
@@ -100,9 +100,9 @@ func (s *Service) Confirm(ctx context.Context) error {
 	for _, partition := range slices.Sorted(maps.Keys(pending)) {
 		counters := pending[partition]
 		for page := range slices.Chunk(slices.Sorted(maps.Keys(counters)), events.MaxBeats) {
-			c := transport.Confirmation{Partition: partition, Beats: make([]events.Beaten, len(page))}
+			c := transport.Confirmation{Partition: partition, Beats: make([]events.ConfirmedHeartbeat, len(page))}
 			for i, incarnation := range page {
-				c.Beats[i] = events.Beaten{Incarnation: incarnation, Counter: counters[incarnation]}
+				c.Beats[i] = events.ConfirmedHeartbeat{Incarnation: incarnation, Counter: counters[incarnation]}
 			}
 			list = append(list, c)
 		}

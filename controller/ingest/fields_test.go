@@ -10,7 +10,7 @@ import (
 // All that a heartbeat over task.status says is taken in as if the registry had said it.
 func TestEveryFieldOfABeatIsTakenIn(t *testing.T) {
 	t.Parallel()
-	var b events.Beat
+	var b events.Heartbeat
 	v := reflect.ValueOf(&b).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Kind() {

@@ -88,7 +88,7 @@ func (s *shelf) Put(_ context.Context, r *kafka.Record, _ string, reason error) 
 
 // teller remembers what nodes were told.
 type teller struct {
-	told      chan transport.Settlement
+	told      chan transport.Acknowledgement
 	confirmed chan transport.Confirmation
 }
 
@@ -99,7 +99,7 @@ func (s *teller) Confirm(_ context.Context, _ int64, list []transport.Confirmati
 	return nil
 }
 
-func (s *teller) Settle(_ context.Context, _ int64, list []transport.Settlement) error {
+func (s *teller) Settle(_ context.Context, _ int64, list []transport.Acknowledgement) error {
 	for _, one := range list {
 		s.told <- one
 	}
@@ -120,10 +120,10 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{
 		store:  &faulty{Store: memory.New()},
-		fleet:  fleet.New(fleet.Config{GiveAwayAfter: time.Minute, StaleAfter: time.Hour, Protocol: 1}),
+		fleet:  fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1}),
 		shelf:  &shelf{},
 		bus:    bustest.Skalds(2),
-		teller: &teller{told: make(chan transport.Settlement, 100), confirmed: make(chan transport.Confirmation, 100)},
+		teller: &teller{told: make(chan transport.Acknowledgement, 100), confirmed: make(chan transport.Confirmation, 100)},
 		hooks:  make(map[string]int),
 	}
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{{ID: "n1", Incarnation: "n1-1", Counter: 1, Mode: registry.ModeNode,

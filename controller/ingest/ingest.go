@@ -37,7 +37,7 @@ type Store interface {
 
 // Transport tells nodes what is settled, and which heartbeats are confirmed.
 type Transport interface {
-	Settle(ctx context.Context, term int64, list []transport.Settlement) error
+	Settle(ctx context.Context, term int64, list []transport.Acknowledgement) error
 	Confirm(ctx context.Context, term int64, list []transport.Confirmation) error
 }
 
@@ -305,15 +305,15 @@ func (i *Ingest) settle(k fleet.Key, claim string) {
 // settleBatch is how many claims one event settles.
 const settleBatch = 1000
 
-// TakeSettled gives what is to be told to the nodes, and forgets it. Nodes that are not there are left out: they are dead, or will
+// DrainAcknowledged gives what is to be told to the nodes, and forgets it. Nodes that are not there are left out: they are dead, or will
 // report again.
-func (i *Ingest) TakeSettled() []transport.Settlement {
-	var list []transport.Settlement
+func (i *Ingest) DrainAcknowledged() []transport.Acknowledgement {
+	var list []transport.Acknowledgement
 	for k, claims := range i.settled {
-		to, ok := i.fleet.Reach(k)
+		to, ok := i.fleet.Target(k)
 		for ok && len(claims) > 0 {
 			n := min(len(claims), settleBatch)
-			list = append(list, transport.Settlement{To: to, Claims: claims[:n]})
+			list = append(list, transport.Acknowledgement{To: to, Claims: claims[:n]})
 			claims = claims[n:]
 		}
 	}

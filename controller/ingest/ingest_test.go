@@ -30,11 +30,11 @@ func TestStartAndEndFoldIntoOneUpdate(t *testing.T) {
 	if _, claims := b.fleet.Size(); claims != 0 || b.hooks["room"] != 1 {
 		t.Errorf("%d claims held, told of room %d times", claims, b.hooks["room"])
 	}
-	told := b.ingest.TakeSettled()
+	told := b.ingest.DrainAcknowledged()
 	if len(told) != 1 || told[0].To.Key != n1 || !slices.Equal(told[0].Claims, []string{tasks[0].ClaimID}) {
 		t.Errorf("settled %+v", told)
 	}
-	if again := b.ingest.TakeSettled(); len(again) != 0 {
+	if again := b.ingest.DrainAcknowledged(); len(again) != 0 {
 		t.Errorf("settled twice: %+v", again)
 	}
 }
@@ -51,7 +51,7 @@ func TestAStaleReportChangesNothingAndIsSettled(t *testing.T) {
 	if got := b.status(t, tasks[0].ID); got != task.Assigning {
 		t.Errorf("a stale report made the task %s", got)
 	}
-	if told := b.ingest.TakeSettled(); len(told) != 1 || told[0].Claims[0] != "older" {
+	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || told[0].Claims[0] != "older" {
 		t.Errorf("settled %+v: its node would report it for ever", told)
 	}
 }
@@ -65,13 +65,13 @@ func TestNothingIsSettledBeforeTheStoreHasIt(t *testing.T) {
 	if err := b.ingest.Round(t.Context(), records); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("error %v", err)
 	}
-	if told := b.ingest.TakeSettled(); len(told) != 0 {
+	if told := b.ingest.DrainAcknowledged(); len(told) != 0 {
 		t.Fatalf("settled %+v though the store does not have it", told)
 	}
 	if err := b.ingest.Round(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
-	if told := b.ingest.TakeSettled(); len(told) != 1 || b.status(t, tasks[0].ID) != task.Finished {
+	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || b.status(t, tasks[0].ID) != task.Finished {
 		t.Fatalf("settled %+v, task %s", told, b.status(t, tasks[0].ID))
 	}
 }
@@ -157,7 +157,7 @@ func TestAFailureIsTriedAgainUntilItsAttemptsAreUsedUp(t *testing.T) {
 	if b.hooks["times"] != 1 {
 		t.Errorf("told of times %d times", b.hooks["times"])
 	}
-	if told := b.ingest.TakeSettled(); len(told) != 1 || len(told[0].Claims) != 2 {
+	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || len(told[0].Claims) != 2 {
 		t.Errorf("settled %+v", told)
 	}
 	// A copy of the report changes nothing.

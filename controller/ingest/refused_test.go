@@ -47,7 +47,7 @@ func TestAReportThatTheStoreRefusesKeepsNoOtherFromBeingWritten(t *testing.T) {
 			t.Errorf("task %d is %s, want %s", i, got, want)
 		}
 	}
-	if told := b.ingest.TakeSettled(); len(told) != 1 || len(told[0].Claims) != 3 {
+	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || len(told[0].Claims) != 3 {
 		t.Errorf("settled %+v", told)
 	}
 }
@@ -61,7 +61,7 @@ func TestWhatTheStoreRefusesAltogetherIsNotSettled(t *testing.T) {
 	if err := b.ingest.Round(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
-	if told := b.ingest.TakeSettled(); len(told) != 0 {
+	if told := b.ingest.DrainAcknowledged(); len(told) != 0 {
 		t.Fatalf("settled %+v: the report would be lost", told)
 	}
 	b.store.deaf = false

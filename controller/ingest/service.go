@@ -151,9 +151,9 @@ func (s *Service) Round(ctx context.Context, records []kafka.Record, after map[i
 	return nil
 }
 
-// Settle tells nodes what is settled. What they are not told, they report again.
-func (s *Service) Settle(ctx context.Context) error {
-	return s.transport.Settle(ctx, s.term, s.ingest.TakeSettled())
+// Acknowledge tells nodes what is settled. What they are not told, they report again.
+func (s *Service) Acknowledge(ctx context.Context) error {
+	return s.transport.Settle(ctx, s.term, s.ingest.DrainAcknowledged())
 }
 
 // Run takes in records until the context ends: before Load has succeeded, heartbeats alone.
@@ -249,7 +249,7 @@ func (s *Service) loop(ctx context.Context, in <-chan batch) {
 				save.Reset(saveAfter)
 			}
 		case <-settle.C():
-			if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
+			if err := s.Acknowledge(ctx); err != nil && ctx.Err() == nil {
 				s.ingest.log.Debug("nodes were not told what is settled; they will report again", "error", err)
 			}
 		case <-save.C():

@@ -16,7 +16,7 @@ func TestALateGiveBackOfAnOlderLeaderTakesNothingFromANode(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", false) // by the older leader, whose publish certainly failed, and whose give-back is under way
-	late := task.GiveBack("t", tk.Assignment(), 2)
+	late := task.Unclaim("t", tk.Assignment(), 2)
 	b.clock.Advance(4 * resend)
 	b.beat(t)
 	b.round(t) // compares, and sends it again
@@ -53,7 +53,7 @@ func TestAClaimThatWasGivenBackIsNotSent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", false)
-	back := task.GiveBack("t", tk.Assignment(), 2)
+	back := task.Unclaim("t", tk.Assignment(), 2)
 	st := &raced{Store: b.store, first: &back}
 	b.m = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, st, b.registry, b.fleet, b.wire,
 		b.tide, b.tide, b.lease, b.clock, func() {}, slog.New(slog.DiscardHandler))

@@ -21,7 +21,7 @@ const maxMute = 20
 // something keeps that, and what it was sent with it. See docs/adr/0007.
 func (m *Monitor) aside(ctx context.Context) error {
 	var failure error
-	for _, k := range m.fleet.Mute(m.clock.Boot(), m.cfg.ResendAfter, maxMute) {
+	for _, k := range m.fleet.Unresponsive(m.clock.Boot(), m.cfg.ResendAfter, maxMute) {
 		if err := m.setAside(ctx, k); err != nil {
 			failure = err
 		}
@@ -48,12 +48,12 @@ func (m *Monitor) setAside(ctx context.Context, k fleet.Key) error {
 	unanswered, begun := m.fleet.Unanswered(k)
 	for _, c := range unanswered {
 		if held[c.ID] {
-			m.fleet.Arrived(k)
+			m.fleet.Responded(k)
 			return nil
 		}
 	}
 	reason := fmt.Sprintf("it beats, but the %d tasks that were sent to it, some more than once, have not arrived there", len(unanswered))
-	wait := m.fleet.SetAside(k, reason, m.clock.Boot())
+	wait := m.fleet.Cordon(k, reason, m.clock.Boot())
 	m.log.Warn("a node is set aside", "node", k.Node, "incarnation", k.Incarnation, "reason", reason, "for", wait.Round(time.Second))
 	if !idle || begun > 0 {
 		return nil

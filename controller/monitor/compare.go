@@ -25,7 +25,7 @@ func (m *Monitor) compare(ctx context.Context) error {
 		}
 		if h, ok := fleet.HeldBy(t); ok {
 			held = append(held, h)
-			if !m.fleet.Has(h.ID, t.AttachmentsVersion) {
+			if !m.fleet.HasAttachments(h.ID, t.AttachmentsVersion) {
 				outdated = append(outdated, t.ID)
 			}
 		}

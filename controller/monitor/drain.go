@@ -24,9 +24,9 @@ func (m *Monitor) drain(ctx context.Context) error {
 	if err := m.drains(ctx); err != nil {
 		return err
 	}
-	var list []transport.Orders
+	var list []transport.Commands
 	for _, d := range m.fleet.Drains() {
-		list = append(list, transport.Orders{To: d.To, Drain: &d.Drain})
+		list = append(list, transport.Commands{To: d.To, Drain: &d.Drain})
 	}
 	if err := m.order(ctx, orders{list: list}); err != nil {
 		return fmt.Errorf("tell %d nodes to drain, or not to: %w", len(list), err)

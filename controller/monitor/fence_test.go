@@ -88,7 +88,7 @@ func TestANodeWithoutAPartitionIsGivenAway(t *testing.T) {
 	rounds(8)
 	b.clock.Advance(6 * time.Second) // nobody looked
 	rounds(9)
-	if n := len(b.fleet.Untold()); n != 1 {
+	if n := len(b.fleet.Unannounced()); n != 1 {
 		t.Fatalf("%d nodes count as not told; the partition was not gone for longer than a node trusts itself", n)
 	}
 	lives = false

@@ -47,7 +47,7 @@ func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
 	return w.err
 }
 
-func (w *wire) Tell(_ context.Context, _ int64, partitions []int) []error {
+func (w *wire) AnnounceTo(_ context.Context, _ int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	for i, p := range partitions {
 		if w.nowhere {
@@ -78,7 +78,7 @@ func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []t
 	return results
 }
 
-func (w *wire) Control(_ context.Context, _ int64, list []transport.Orders) error {
+func (w *wire) Control(_ context.Context, _ int64, list []transport.Commands) error {
 	for _, o := range list {
 		w.commands = append(w.commands, o.Commands...)
 		if slices.ContainsFunc(o.Commands, func(c events.Command) bool { return w.refuse != "" && c.ID == w.refuse }) {
@@ -124,7 +124,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{
 		store: memory.New(),
-		fleet: fleet.New(fleet.Config{GiveAwayAfter: giveAway, StaleAfter: 3 * time.Second, Protocol: 1}),
+		fleet: fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: 3 * time.Second, Protocol: 1}),
 		wire:  &wire{}, tide: &tide{reached: true}, lease: &lease{},
 		clock: clocktest.New(time.UnixMilli(1_700_000_000_000)),
 	}

@@ -17,7 +17,7 @@ func (m *Monitor) observe(ctx context.Context) error {
 	began := m.clock.Boot()
 	snap, err := m.registry.Snapshot(ctx)
 	if err != nil {
-		m.fleet.Blind()
+		m.fleet.RegistryFailed()
 		return fmt.Errorf("read the nodes: %w", err)
 	}
 	fresh, lost := m.fleet.Observe(snap, began, m.clock.Boot())
@@ -48,7 +48,7 @@ func (m *Monitor) observe(ctx context.Context) error {
 // incarnations.
 func (m *Monitor) putOut(ctx context.Context) error {
 	var failure error
-	for _, k := range m.fleet.Risen() {
+	for _, k := range m.fleet.Zombies() {
 		if !m.lease.Valid() {
 			return failure
 		}
@@ -94,7 +94,7 @@ const fenceTimeout = 500 * time.Millisecond
 func (m *Monitor) fence(ctx context.Context, lost []fleet.Lost) {
 	var list []fleet.Target
 	for _, l := range lost {
-		if to, ok := m.fleet.Reach(l.Key); ok && l.Loss == task.LossSilent {
+		if to, ok := m.fleet.Target(l.Key); ok && l.Loss == task.LossSilent {
 			list = append(list, to)
 		}
 	}
@@ -111,7 +111,7 @@ func (m *Monitor) fence(ctx context.Context, lost []fleet.Lost) {
 // giveAway takes a node's tasks back. Ingest has come so far that what the node said in time counts.
 func (m *Monitor) giveAway(ctx context.Context, l fleet.Lost) error {
 	k := l.Key
-	claims := m.fleet.GiveAway(k)
+	claims := m.fleet.Reassign(k)
 	for len(claims) > 0 {
 		n := min(len(claims), store.MaxBatch)
 		if err := m.lose(ctx, claims[:n], l.Loss); err != nil {

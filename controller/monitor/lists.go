@@ -59,7 +59,7 @@ func (m *Monitor) compareLists(ctx context.Context) error {
 
 // readLists reads the lists of the next nodes, and then takes the ends of task.status.
 func (m *Monitor) readLists(ctx context.Context) error {
-	maps.DeleteFunc(m.strays, func(k fleet.Key, _ []string) bool { _, there := m.fleet.Reach(k); return !there })
+	maps.DeleteFunc(m.strays, func(k fleet.Key, _ []string) bool { _, there := m.fleet.Target(k); return !there })
 	var nodes []registry.Node
 	var failure error
 	for _, k := range m.fleet.ToCompare(maxLists) {
@@ -106,7 +106,7 @@ func (m *Monitor) compareList(ctx context.Context, n *registry.Node) error {
 // same for a moment: only what was so in the list before, too, is cancelled.
 func (m *Monitor) cancelStrays(ctx context.Context, n *registry.Node) error {
 	k := fleet.Key{Node: n.ID, Incarnation: n.Incarnation}
-	unknown := m.fleet.Unknown(n)
+	unknown := m.fleet.Orphans(n)
 	unknown = unknown[:min(len(unknown), maxStrays)]
 	before := m.strays[k]
 	delete(m.strays, k)
@@ -117,7 +117,7 @@ func (m *Monitor) cancelStrays(ctx context.Context, n *registry.Node) error {
 			again = append(again, fleet.Claim{Key: k, TaskID: t.ID, Attempt: t.Attempt, ID: t.ClaimID})
 		}
 	}
-	to, there := m.fleet.Reach(k)
+	to, there := m.fleet.Target(k)
 	if len(again) == 0 || !there {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (m *Monitor) cancelStrays(ctx context.Context, n *registry.Node) error {
 		return nil
 	}
 	m.log.Warn("a node holds tasks that nobody asked it for; they are cancelled there", "node", n.ID, "tasks", len(commands))
-	if err := m.transport.Control(ctx, m.lease.Term(), []transport.Orders{{To: to, Commands: commands}}); err != nil {
+	if err := m.transport.Control(ctx, m.lease.Term(), []transport.Commands{{To: to, Commands: commands}}); err != nil {
 		return fmt.Errorf("cancel what node %s was not asked for: %w", n.ID, err)
 	}
 	return nil

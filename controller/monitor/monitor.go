@@ -27,7 +27,7 @@ type Store interface {
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 	Get(ctx context.Context, ids []string) ([]task.Task, error)
 	Active(ctx context.Context, yield func(*task.Task) error) error
-	Wishes(ctx context.Context, limit int) ([]task.Task, error)
+	Desired(ctx context.Context, limit int) ([]task.Task, error)
 	Expire(ctx context.Context, endedBefore int64, limit int) (int, error)
 	Draining(ctx context.Context) ([]string, error)
 }
@@ -43,9 +43,9 @@ type Registry interface {
 // Transport is how nodes are reached.
 type Transport interface {
 	Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result
-	Control(ctx context.Context, term int64, list []transport.Orders) error
+	Control(ctx context.Context, term int64, list []transport.Commands) error
 	Fence(ctx context.Context, term int64, list []fleet.Target) error
-	Tell(ctx context.Context, term int64, partitions []int) []error
+	AnnounceTo(ctx context.Context, term int64, partitions []int) []error
 }
 
 // Ends gives the present ends of all partitions of task.status.
@@ -108,7 +108,7 @@ func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p
 // Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
 // is tried whatever became of the others: they need different dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
-	err = errors.Join(m.observe(ctx), m.tell(ctx), m.drain(ctx), m.compare(ctx), m.compareLists(ctx), m.aside(ctx), m.again(ctx), m.Wishes(ctx), m.expire(ctx))
+	err = errors.Join(m.observe(ctx), m.tell(ctx), m.drain(ctx), m.compare(ctx), m.compareLists(ctx), m.aside(ctx), m.again(ctx), m.Desired(ctx), m.expire(ctx))
 	return len(m.barriers) > 0 || m.resend != nil, err
 }
 

@@ -49,7 +49,7 @@ func TestWaitingForIngestIsNotBusy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := nodetest.NewClock()
 				reg := &counting{Registry: registrymemory.New(clock)}
-				f := fleet.New(fleet.Config{GiveAwayAfter: giveAway, StaleAfter: 3 * time.Second, Protocol: 1})
+				f := fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: 3 * time.Second, Protocol: 1})
 				m := monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, memory.New(), reg, f, &wire{},
 					reg, &tide{}, &lease{}, clock, func() {}, slog.New(slog.DiscardHandler))
 				f.Reserve([]fleet.Claim{{Key: n1, TaskID: "t", Attempt: 1, ID: "c", Class: "a"}}, clock.Boot()) // of a node that was never seen
@@ -166,7 +166,7 @@ func TestAnEdgeNodesOwnTasksAreLeftAlone(t *testing.T) {
 // ordered is a store that shows wishes in the order of their ids, as an index does.
 type ordered struct{ *memory.Store }
 
-func (o *ordered) Wishes(ctx context.Context, limit int) ([]task.Task, error) {
+func (o *ordered) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	var all []task.Task
 	err := o.Active(ctx, func(t *task.Task) error {
 		if t.Desired != "" {

@@ -13,7 +13,7 @@ func (m *Monitor) Recall(ctx context.Context, claims []fleet.Claim) error {
 	var list orders
 	for i := range claims {
 		c := &claims[i]
-		if to, there := m.fleet.Reach(c.Key); there {
+		if to, there := m.fleet.Target(c.Key); there {
 			list.add(to, events.Command{Kind: events.CommandRecall, ID: c.TaskID, Attempt: c.Attempt, ClaimID: c.ID})
 		}
 	}

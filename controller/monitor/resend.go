@@ -47,7 +47,7 @@ func (m *Monitor) again(ctx context.Context) error {
 			continue
 		}
 		touched = append(touched, c.ID)
-		to, there := m.fleet.Reach(c.Key)
+		to, there := m.fleet.Target(c.Key)
 		if t.LifecycleStatus != task.Assigning || !there || c.Foreign && !adopted[c.ID] {
 			continue
 		}
@@ -80,7 +80,7 @@ func (m *Monitor) again(ctx context.Context) error {
 			}
 			ids = append(ids, t.ClaimID)
 		}
-		m.fleet.Again(ids)
+		m.fleet.Resent(ids)
 		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(ids))
 	}
 	return nil

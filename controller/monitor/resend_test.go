@@ -66,7 +66,7 @@ func TestANodeIsNotMuteForWhatCannotBeSent(t *testing.T) {
 		b.beat(t)
 		b.round(t)
 	}
-	if a, aside := b.fleet.IsAside(n1.Node, b.clock.Boot()); aside || !b.takes() {
+	if a, aside := b.fleet.Cordoned(n1.Node, b.clock.Boot()); aside || !b.takes() {
 		t.Errorf("its node takes no work: %+v", a)
 	}
 	if b.get(t, "t").LifecycleStatus != task.Assigning {

@@ -34,7 +34,7 @@ func (m *Monitor) Run(ctx context.Context, nodes, wishes <-chan struct{}, interv
 		case <-timer.C():
 		case <-nodes:
 		case <-wishes:
-			if err := m.Wishes(ctx); err != nil {
+			if err := m.Desired(ctx); err != nil {
 				note(err)
 			}
 			if !m.rest(ctx, wishGap) {

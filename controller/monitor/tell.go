@@ -27,7 +27,7 @@ const lookGap = 5 * time.Second
 // tell announces the term on the partitions of nodes that this leader has come to know: their waits begin with it. A partition that has not been
 // there for longer than a node trusts itself needs no word: nobody else has confirmed a heartbeat on it either. See docs/adr/0006.
 func (m *Monitor) tell(ctx context.Context) error {
-	untold := m.fleet.Untold()
+	untold := m.fleet.Unannounced()
 	if len(untold) == 0 || !m.lease.Valid() {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (m *Monitor) tell(ctx context.Context) error {
 	now := m.clock.Boot()
 	nowhere := make(map[int]absence)
 	var failure error
-	for i, err := range m.transport.Tell(ctx, m.lease.Term(), partitions) {
+	for i, err := range m.transport.AnnounceTo(ctx, m.lease.Term(), partitions) {
 		p := partitions[i]
 		if errors.Is(err, kafka.ErrUnknownTopic) {
 			a, known := m.nowhere[p]
@@ -50,7 +50,7 @@ func (m *Monitor) tell(ctx context.Context) error {
 			}
 			a.seen = now
 			nowhere[p] = a
-			if now-a.since > m.fleet.GiveAwayAfter() {
+			if now-a.since > m.fleet.LostTimeout() {
 				err = nil
 			}
 		}
@@ -58,7 +58,7 @@ func (m *Monitor) tell(ctx context.Context) error {
 			failure = err
 			continue
 		}
-		m.fleet.Told(byPartition[p], m.clock.Boot())
+		m.fleet.Announced(byPartition[p], m.clock.Boot())
 	}
 	m.nowhere = nowhere
 	if failure != nil {

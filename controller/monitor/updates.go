@@ -102,11 +102,11 @@ func (m *Monitor) sendUpdates(ctx context.Context, ids []string, now time.Durati
 	for i := range tasks {
 		t := &tasks[i]
 		h, held := fleet.HeldBy(t)
-		if !held || m.fleet.Has(h.ID, t.AttachmentsVersion) {
+		if !held || m.fleet.HasAttachments(h.ID, t.AttachmentsVersion) {
 			continue
 		}
 		behind[t.ID] = true
-		if to, there := m.fleet.Reach(h.Key); there {
+		if to, there := m.fleet.Target(h.Key); there {
 			list.add(to, events.Command{Kind: events.CommandUpdate, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID,
 				Attachments: t.Attachments, AttachmentsVersion: t.AttachmentsVersion})
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Wishes carries out what people asked of tasks: it passes it on to the nodes that hold them, and does it for those that no node holds any
+// Desired carries out what people asked of tasks: it passes it on to the nodes that hold them, and does it for those that no node holds any
 // more. It is repeated until the node's report ends the wish. What is beyond one page is carried out by compare. New attachments are passed
 // on, too.
-func (m *Monitor) Wishes(ctx context.Context) error {
-	tasks, err := m.store.Wishes(ctx, store.MaxBatch)
+func (m *Monitor) Desired(ctx context.Context) error {
+	tasks, err := m.store.Desired(ctx, store.MaxBatch)
 	if err != nil {
 		return fmt.Errorf("read wishes: %w", err)
 	}
@@ -69,7 +69,7 @@ func (m *Monitor) pass(ctx context.Context, tasks []task.Task) error {
 	for i := range tasks {
 		t := &tasks[i]
 		kind, known := commands[t.Desired]
-		to, there := m.fleet.Reach(fleet.Key{Node: t.Executor, Incarnation: t.Incarnation})
+		to, there := m.fleet.Target(fleet.Key{Node: t.Executor, Incarnation: t.Incarnation})
 		if !there || !known {
 			continue
 		}
@@ -90,7 +90,7 @@ func (m *Monitor) pass(ctx context.Context, tasks []task.Task) error {
 
 // orders are commands by node, in the order in which the nodes came.
 type orders struct {
-	list []transport.Orders
+	list []transport.Commands
 	at   map[fleet.Key]int
 }
 
@@ -102,7 +102,7 @@ func (o *orders) add(to fleet.Target, c events.Command) {
 		}
 		n = len(o.list)
 		o.at[to.Key] = n
-		o.list = append(o.list, transport.Orders{To: to})
+		o.list = append(o.list, transport.Commands{To: to})
 	}
 	o.list[n].Commands = append(o.list[n].Commands, c)
 }
@@ -119,6 +119,6 @@ func (m *Monitor) order(ctx context.Context, o orders) error {
 			}
 		}
 	}
-	m.fleet.AskBack(back) // before a node can answer
+	m.fleet.Recalled(back) // before a node can answer
 	return m.transport.Control(ctx, m.lease.Term(), o.list)
 }

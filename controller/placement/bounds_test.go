@@ -99,7 +99,7 @@ func TestNodesThatComeAndGoLeaveNothing(t *testing.T) {
 	if len(c.nodes) != 1 || len(c.index) != 0 || len(c.ids) != 0 || len(c.joiners) != 0 || len(c.kept) != 0 {
 		t.Errorf("%d places, %d features, %d ids, %d joiners, %d kept", len(c.nodes), len(c.index), len(c.ids), len(c.joiners), len(c.kept))
 	}
-	if slots, queue := c.Room(); slots != 0 || queue != 0 || c.throttled != 0 {
+	if slots, queue := c.Free(); slots != 0 || queue != 0 || c.throttled != 0 {
 		t.Errorf("room for %d and %d, %d throttled", slots, queue, c.throttled)
 	}
 }
@@ -157,7 +157,7 @@ func TestOnlyTheLatestPlacementsCanBeTakenBack(t *testing.T) {
 	if !c.Unplace(second) || c.Unplace(second) {
 		t.Error("the oldest that is remembered is taken back once")
 	}
-	if slots, _ := c.Room(); slots != task.MaxSlots-remembered {
+	if slots, _ := c.Free(); slots != task.MaxSlots-remembered {
 		t.Errorf("%d slots free, want %d", slots, task.MaxSlots-remembered)
 	}
 	if again := c.Place(&q); again.ticket%remembered != second.ticket%remembered || !c.Unplace(again) {

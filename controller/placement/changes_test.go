@@ -38,7 +38,7 @@ func TestAChangeOfANodeIsSeen(t *testing.T) {
 				before := n
 				c.change(&n)
 				cluster.Set(n)
-				if slots, _ := cluster.Room(); slots != n.Capacity-n.Load {
+				if slots, _ := cluster.Free(); slots != n.Capacity-n.Load {
 					t.Errorf("room for %d, want %d", slots, n.Capacity-n.Load)
 				}
 				if d := cluster.Place(&q); d.Node != "n" {

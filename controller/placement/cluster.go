@@ -56,9 +56,9 @@ func NewCluster(seed uint64) *Cluster {
 // Len says how many nodes take work.
 func (c *Cluster) Len() int { return len(c.ids) }
 
-// Room says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that is throttled, or
+// Free says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that is throttled, or
 // kept free for a task that must be alone, has none.
-func (c *Cluster) Room() (slots, queue int) { return c.slots, c.queue }
+func (c *Cluster) Free() (slots, queue int) { return c.slots, c.queue }
 
 // Begin begins a round: nodes that were kept free for a task that must be alone take work again, unless such a task is asked for again.
 func (c *Cluster) Begin() {

@@ -175,19 +175,19 @@ func TestPlacementIsUndoneOnce(t *testing.T) {
 	c.Set(list[1])
 	q := placement.Request{Class: "a", Slots: 2}
 	first, second := c.Place(&q), c.Place(&q)
-	if slots, _ := c.Room(); slots != 4 {
+	if slots, _ := c.Free(); slots != 4 {
 		t.Fatalf("%d slots free after two tasks of 2, want 4", slots)
 	}
 	if !c.Unplace(first) || c.Unplace(first) {
 		t.Error("a placement is taken back once")
 	}
-	if slots, _ := c.Room(); slots != 6 {
+	if slots, _ := c.Free(); slots != 6 {
 		t.Errorf("%d slots free after one was taken back, want 6", slots)
 	}
 	c.Set(list[1])
 	c.Set(list[0]) // they say their loads themselves
 	c.Unplace(second)
-	if slots, _ := c.Room(); slots != 8 {
+	if slots, _ := c.Free(); slots != 8 {
 		t.Errorf("%d slots free, want what the nodes said: 8", slots)
 	}
 	third := c.Place(&q)

@@ -41,12 +41,12 @@ func ExampleCluster_Explain() {
 	c.Set(placement.Node{ID: "two", Classes: []string{"resize"}, Capacity: 4, Load: 4})
 	q := placement.Request{Class: "resize", Strategy: "IDLE|ROUND_ROBIN"}
 	e := c.Explain(&q)
-	why, _ := e.Words()
+	why, _ := e.Describe()
 	fmt.Println(why)
 	fmt.Println(e.Nodes, "nodes,", e.Full, "full", e.FullNodes, "stages", e.Stages)
 	q.Slots = 4
 	e = c.Explain(&q)
-	why, help := e.Words()
+	why, help := e.Describe()
 	fmt.Println(why)
 	fmt.Println(help)
 	// Output:

@@ -105,7 +105,7 @@ func (x *machine) request(t *rapid.T) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Queue: rapid.SampledFrom([]Queue{NoQueue, QueueOnce, QueueDeep}).Draw(t, "queue"),
+	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Queue: rapid.SampledFrom([]PrefetchDepth{NoQueue, QueueOnce, QueueDeep}).Draw(t, "queue"),
 		Slots: rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 9}).Draw(t, "slots"), StickyKey: rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "key")}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
@@ -248,7 +248,7 @@ func (x *machine) check(t *rapid.T) {
 			queue += max(0, n.Capacity+n.Prefetch-max(n.Load, n.Capacity))
 		}
 	}
-	if s, q := x.c.Room(); s != slots || q != queue {
+	if s, q := x.c.Free(); s != slots || q != queue {
 		t.Fatalf("room for %d and %d, want %d and %d", s, q, slots, queue)
 	}
 	weight := 0

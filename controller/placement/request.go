@@ -7,7 +7,7 @@ type Request struct {
 	Class     string
 	Selector  task.Selector // of the nodes' labels
 	Slots     int           // that it takes; below 1 = 1
-	Queue     Queue         // how far it may queue behind others on a node that has no free slot
+	Queue     PrefetchDepth // how far it may queue behind others on a node that has no free slot
 	Alone     bool          // it must be the only one on its node
 	Avoid     []string      // ids of nodes that are taken only if no other could ever run it
 	Anti      []string      // ids of nodes that must not have it now
@@ -15,14 +15,14 @@ type Request struct {
 	StickyKey string        // of STICKY
 }
 
-// Queue says how far tasks of a class may queue on a node. All nodes' free slots come first.
-type Queue int
+// PrefetchDepth says how far tasks of a class may queue on a node. All nodes' free slots come first.
+type PrefetchDepth int
 
 // How far it may queue.
 const (
-	NoQueue   Queue = iota
-	QueueOnce       // within the node's prefetch, as many slots as its capacity: what waits begins after about one run
-	QueueDeep       // within the node's prefetch
+	NoQueue   PrefetchDepth = iota
+	QueueOnce               // within the node's prefetch, as many slots as its capacity: what waits begins after about one run
+	QueueDeep               // within the node's prefetch
 )
 
 func (q *Request) width() int { return max(q.Slots, 1) }

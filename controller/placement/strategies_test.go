@@ -279,7 +279,7 @@ func TestANodeIsKeptFreeForATaskThatMustBeAlone(t *testing.T) {
 	if d := c.Place(&alone); d.Reason != placement.NodesFull {
 		t.Errorf("it went to %+v beside others", d)
 	}
-	if slots, _ := c.Room(); slots != 1 {
+	if slots, _ := c.Free(); slots != 1 {
 		t.Errorf("room for %d, want 1", slots)
 	}
 	if got := place(c, placement.Request{Class: "a"}, 5); got["n00"] != 1 || got["n01"] != 0 {
@@ -334,7 +334,7 @@ func TestPrefetchIsForShortRunsOnceNoSlotIsFree(t *testing.T) {
 	if got := place(c, short, 2); got["n01"] != 2 {
 		t.Errorf("short tasks went to %v, want the two free slots first", got)
 	}
-	if slots, queue := c.Room(); slots != 0 || queue != 10 {
+	if slots, queue := c.Free(); slots != 0 || queue != 10 {
 		t.Errorf("room for %d and %d, want 0 and 10", slots, queue)
 	}
 	if d := c.Place(&placement.Request{Class: "a"}); d.Reason != placement.NodesFull {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Words says the explanation in sentences for people, and what would help; the help is empty where nothing has to.
-func (e *Explanation) Words() (text, help string) {
+// Describe says the explanation in sentences for people, and what would help; the help is empty where nothing has to.
+func (e *Explanation) Describe() (text, help string) {
 	class := "the class " + e.Class
 	switch e.Reason {
 	case "":

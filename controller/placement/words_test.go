@@ -76,7 +76,7 @@ func TestReasonsAndTheirWords(t *testing.T) {
 			}
 			q := c.q
 			e := cluster.Explain(&q)
-			if got, help := e.Words(); got != c.words || e.Reason != c.want || (help == "") != (c.want == "") {
+			if got, help := e.Describe(); got != c.words || e.Reason != c.want || (help == "") != (c.want == "") {
 				t.Errorf("%s:\n%s\n%s\nwant %s:\n%s", e.Reason, got, help, c.want, c.words)
 			}
 			if reason, ok := cluster.Feasible(&q); reason != c.want || ok != (c.want == "") {

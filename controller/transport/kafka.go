@@ -97,10 +97,10 @@ func (k *Kafka) oneByOne(e events.Assign) (encoded []events.Encoded, never map[i
 }
 
 // Settle tells nodes which of their final reports are settled. What does not arrive, the nodes will report again.
-func (k *Kafka) Settle(ctx context.Context, term int64, list []Settlement) error {
+func (k *Kafka) Settle(ctx context.Context, term int64, list []Acknowledgement) error {
 	return all(len(list), func(i int) error {
 		e := k.event(list[i].To.Key, term)
-		e.Settled = list[i].Claims
+		e.Acknowledged = list[i].Claims
 		encoded, err := events.EncodeAssign(e, k.limit)
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (k *Kafka) Settle(ctx context.Context, term int64, list []Settlement) error
 }
 
 // Control gives nodes orders. What does not arrive is to be given again.
-func (k *Kafka) Control(ctx context.Context, term int64, list []Orders) error {
+func (k *Kafka) Control(ctx context.Context, term int64, list []Commands) error {
 	return all(len(list), func(i int) error {
 		to := list[i].To
 		encoded, err := events.EncodeControl(events.Control{

@@ -152,15 +152,15 @@ func TestNothingIsPublishedForTasksThatFitIntoNoEvent(t *testing.T) {
 func TestSettleAndControlNameTheirIncarnation(t *testing.T) {
 	t.Parallel()
 	bus, k := setup()
-	if err := k.Settle(t.Context(), 3, []transport.Settlement{{To: to, Claims: []string{"c1", "c2"}}}); err != nil {
+	if err := k.Settle(t.Context(), 3, []transport.Acknowledgement{{To: to, Claims: []string{"c1", "c2"}}}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := events.DecodeAssign(bus.Records(events.TopicAssign)[0].Value)
-	if err != nil || !slices.Equal(a.Settled, []string{"c1", "c2"}) || a.Incarnation != "n1-1" || len(a.TaskIDs) != 0 {
+	if err != nil || !slices.Equal(a.Acknowledged, []string{"c1", "c2"}) || a.Incarnation != "n1-1" || len(a.TaskIDs) != 0 {
 		t.Errorf("%+v %v", a, err)
 	}
 	cancel := events.Command{Kind: events.CommandCancel, ID: "t1", Attempt: 1, ClaimID: "c1"}
-	if err := k.Control(t.Context(), 3, []transport.Orders{{To: to, Commands: []events.Command{cancel}}}); err != nil {
+	if err := k.Control(t.Context(), 3, []transport.Commands{{To: to, Commands: []events.Command{cancel}}}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := events.DecodeControl(bus.Records(events.TopicControl)[0].Value)
@@ -210,7 +210,7 @@ func TestTellSaysWhereTheTermIs(t *testing.T) {
 func TestConfirmationsAreForEveryNodeOfThePartition(t *testing.T) {
 	t.Parallel()
 	bus, k := setup()
-	beats := []events.Beaten{{Incarnation: "a", Counter: 3}, {Incarnation: "b", Counter: 4}}
+	beats := []events.ConfirmedHeartbeat{{Incarnation: "a", Counter: 3}, {Incarnation: "b", Counter: 4}}
 	if err := k.Confirm(t.Context(), 3, []transport.Confirmation{{Partition: 1, Beats: beats}}); err != nil {
 		t.Fatal(err)
 	}

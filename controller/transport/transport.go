@@ -37,14 +37,14 @@ type Result struct {
 	Never    map[int]error
 }
 
-// Settlement is claims of one node whose final reports are settled.
-type Settlement struct {
+// Acknowledgement is claims of one node whose final reports are settled.
+type Acknowledgement struct {
 	To     fleet.Target
 	Claims []string
 }
 
-// Orders is commands for claims of one node, and whether it is to drain; nil = nothing about that.
-type Orders struct {
+// Commands is commands for claims of one node, and whether it is to drain; nil = nothing about that.
+type Commands struct {
 	To       fleet.Target
 	Commands []events.Command
 	Drain    *bool
@@ -53,5 +53,5 @@ type Orders struct {
 // Confirmation is heartbeats of nodes of one partition that are confirmed, at most events.MaxBeats of them.
 type Confirmation struct {
 	Partition int
-	Beats     []events.Beaten
+	Beats     []events.ConfirmedHeartbeat
 }

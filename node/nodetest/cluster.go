@@ -198,7 +198,7 @@ func (c *Cluster) Assign(ctx context.Context, nodeID string, tasks ...events.Ass
 
 // Settle confirms the ends of claims.
 func (c *Cluster) Settle(ctx context.Context, nodeID string, claimIDs ...string) error {
-	return c.publish(ctx, nodeID, events.Assign{Settled: claimIDs})
+	return c.publish(ctx, nodeID, events.Assign{Acknowledged: claimIDs})
 }
 
 func (c *Cluster) publish(ctx context.Context, nodeID string, a events.Assign) error {
@@ -259,7 +259,7 @@ func (c *Cluster) Confirm(ctx context.Context, nodeID string, counters ...int64)
 	}
 	var a events.Assign
 	for _, counter := range counters {
-		a.Beats = append(a.Beats, events.Beaten{Incarnation: n.Incarnation, Counter: counter})
+		a.Beats = append(a.Beats, events.ConfirmedHeartbeat{Incarnation: n.Incarnation, Counter: counter})
 	}
 	a.By("nodetest", c.term.Load())
 	values, err := events.EncodeAssign(a, events.DefaultMaxBytes)

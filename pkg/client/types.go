@@ -113,16 +113,16 @@ type Node struct {
 	CPUs           int               `json:"cpus" doc:"Cores that the process may use; 0 if unknown."`
 	MemoryTotal    int64             `json:"memoryTotal" doc:"Bytes that the process may use, of the machine or of its cgroup; 0 if unknown."`
 	StartedAt      int64             `json:"startedAt" doc:"Epoch milliseconds, by the node's clock."`
-	Nonsense       string            `json:"nonsense,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
-	SetAside       *SetAside         `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
+	Invalid        string            `json:"nonsense,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
+	Cordon         *Cordon           `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
 	Tasks          []NodeTask        `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
 
 	CapacityByClass map[string]int `json:"capacityByClass,omitempty" doc:"The most slots that a class takes; one that is not named may take all."`
 	RunningByClass  map[string]int `json:"runningByClass,omitempty" doc:"Slots by class, taken and queued."`
 }
 
-// SetAside says that a node beats, but starts nothing of what it is sent.
-type SetAside struct {
+// Cordon says that a node beats, but starts nothing of what it is sent.
+type Cordon struct {
 	Reason string `json:"reason"`
 	Since  int64  `json:"since" doc:"Epoch milliseconds."`
 	Until  int64  `json:"until" doc:"Epoch milliseconds: when it is tried again."`

@@ -26,9 +26,9 @@ const (
 	maxKeyShow = 40
 )
 
-// Nonsense says, in words for people, what a heartbeat says that cannot be, or nothing; now is the reader's time in epoch ms. A node that
+// Validate says, in words for people, what a heartbeat says that cannot be, or nothing; now is the reader's time in epoch ms. A node that
 // talks nonsense is alive all the same, but must get no work: what else it says means nothing either. Check is for who writes a heartbeat.
-func Nonsense(n *Node, now int64) string {
+func Validate(n *Node, now int64) string {
 	if n.ID == "" {
 		return "it has no id"
 	}

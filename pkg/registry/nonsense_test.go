@@ -82,7 +82,7 @@ func TestNonsense(t *testing.T) {
 			t.Parallel()
 			n := registrytest.Example("n1", "i", 1)
 			tt.change(n)
-			got := registry.Nonsense(n, today)
+			got := registry.Validate(n, today)
 			if (got == "") != (len(tt.want) == 0) {
 				t.Fatalf("it says %q", got)
 			}

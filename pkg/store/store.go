@@ -44,10 +44,10 @@ type Store interface {
 type Tasks interface {
 	// Create stores new tasks, each for itself, and gives one outcome for each, in order. One with a permit that another task holds fails.
 	Create(ctx context.Context, tasks []task.Task) ([]CreateOutcome, error)
-	// Ripen lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now (epoch ms), at most
+	// Promote lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now (epoch ms), at most
 	// limit of them (1..MaxBatch), and says how many those were, and the earliest notBefore that is left among tasks that wait; 0 = none.
 	// A task that has the field is in no queue.
-	Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
+	Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
 	// Overdue reads tasks that have not ended and whose deadlineDateTime has come by now (epoch ms), the earliest first, at most limit of
 	// them (1..MaxBatch), without attachments and result. It says the earliest deadline after now, too; 0 = none.
 	Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error)
@@ -63,8 +63,8 @@ type Tasks interface {
 	// Active calls yield for each task that is Assigning, Running or Paused, in no certain order, without attachments and result,
 	// until yield gives an error, which it returns. A task that changes meanwhile may be missing or come twice. Yield may use the store.
 	Active(ctx context.Context, yield func(*task.Task) error) error
-	// Wishes reads tasks that have not ended and carry a Desired, at most limit of them (1..MaxBatch), without attachments and result.
-	Wishes(ctx context.Context, limit int) ([]task.Task, error)
+	// Desired reads tasks that have not ended and carry a Desired, at most limit of them (1..MaxBatch), without attachments and result.
+	Desired(ctx context.Context, limit int) ([]task.Task, error)
 	// List reads tasks by filter, the newest first: (createDateTime descending, id descending).
 	List(ctx context.Context, f Filter) (ListPage, error)
 	// Counts says how many tasks there are of each status; a status without tasks may be missing.

@@ -152,9 +152,9 @@ func Claim(t *Task, node, incarnation, claimID string, now int64) Change {
 	return c
 }
 
-// GiveBack undoes a claim that certainly reached no node, as long as no other leader has adopted it: that one may have sent it.
-func GiveBack(id string, a Assignment, now int64) Change {
-	return Change{ID: id, From: sources(EventGiveBack, Created), Attempt: a.Attempt, ClaimID: a.ClaimID, AsOf: a.At,
+// Unclaim undoes a claim that certainly reached no node, as long as no other leader has adopted it: that one may have sent it.
+func Unclaim(id string, a Assignment, now int64) Change {
+	return Change{ID: id, From: sources(EventUnclaim, Created), Attempt: a.Attempt, ClaimID: a.ClaimID, AsOf: a.At,
 		To: Created, UpdatedAt: now, Unassign: true}
 }
 

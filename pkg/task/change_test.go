@@ -43,7 +43,7 @@ func TestClaim(t *testing.T) {
 	if c.Apply(&tk) {
 		t.Error("the same claim applies twice")
 	}
-	back := task.GiveBack("t1", *c.Assign, now+1)
+	back := task.Unclaim("t1", *c.Assign, now+1)
 	if !back.Apply(&tk) || tk.LifecycleStatus != task.Created || tk.Executor != "" || tk.Attempt != 3 || tk.ClaimID != "c3" {
 		t.Errorf("after giving back: %+v", tk)
 	}

@@ -43,8 +43,8 @@ type Event uint8
 const (
 	// EventClaim assigns the task to an incarnation of a node.
 	EventClaim Event = iota
-	// EventGiveBack undoes a claim whose first publish certainly did not happen.
-	EventGiveBack
+	// EventUnclaim undoes a claim whose first publish certainly did not happen.
+	EventUnclaim
 	// EventReject is a node's refusal: class unknown, or no room.
 	EventReject
 	// EventStart is a handler's begin; a repeated one changes nothing.
@@ -89,7 +89,7 @@ func (e Event) String() string {
 // transitions is the life cycle: for each event the statuses it is accepted in, and what they become.
 var transitions = [eventCount]map[Status]Status{
 	EventClaim:     {Created: Assigning},
-	EventGiveBack:  {Assigning: Created},
+	EventUnclaim:   {Assigning: Created},
 	EventReject:    {Assigning: Created},
 	EventStart:     {Assigning: Running, Running: Running},
 	EventFinish:    {Assigning: Finished, Running: Finished, Paused: Finished},

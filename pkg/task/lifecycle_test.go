@@ -8,7 +8,7 @@ import (
 
 // every is each event, in order.
 var every = []task.Event{
-	task.EventClaim, task.EventGiveBack, task.EventReject, task.EventStart, task.EventFinish, task.EventFail, task.EventFailAgain,
+	task.EventClaim, task.EventUnclaim, task.EventReject, task.EventStart, task.EventFinish, task.EventFail, task.EventFailAgain,
 	task.EventRefuse, task.EventCancel, task.EventRelease, task.EventLose, task.EventPause, task.EventResume, task.EventUnhold,
 	task.EventRetry,
 }
@@ -20,7 +20,7 @@ func TestNext(t *testing.T) {
 	rows := map[task.Event][7]task.Status{
 		//                   Created         Assigning       Running         Paused          Finished      Failed        Cancelled
 		task.EventClaim:     {task.Assigning, no, no, no, no, no, no},
-		task.EventGiveBack:  {no, task.Created, no, no, no, no, no},
+		task.EventUnclaim:   {no, task.Created, no, no, no, no, no},
 		task.EventReject:    {no, task.Created, no, no, no, no, no},
 		task.EventStart:     {no, task.Running, task.Running, no, no, no, no},
 		task.EventFinish:    {no, task.Finished, task.Finished, task.Finished, no, no, no},

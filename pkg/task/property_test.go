@@ -139,7 +139,7 @@ func TestInvariantsUnderAnyInterleaving(t *testing.T) {
 			},
 			"give back": func(t *rapid.T) {
 				if len(l.claims) > 0 {
-					l.once(t, task.GiveBack(l.t.ID, rapid.SampledFrom(l.claims).Draw(t, "claim"), l.now), false, false)
+					l.once(t, task.Unclaim(l.t.ID, rapid.SampledFrom(l.claims).Draw(t, "claim"), l.now), false, false)
 				}
 			},
 			"report": func(t *rapid.T) {

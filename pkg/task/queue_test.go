@@ -81,7 +81,7 @@ func TestPermitsAreFreeWhenNoNodeHoldsTheTask(t *testing.T) {
 		t.Fatalf("%+v", tk)
 	}
 	for name, end := range map[string]task.Change{
-		"given back": task.GiveBack("t", *c.Assign, now),
+		"given back": task.Unclaim("t", *c.Assign, now),
 		"ended":      (&task.Report{ID: "t", Attempt: 1, ClaimID: "c1", Kind: task.ReportFinished, FinishedAt: now}).Changes(now)[0],
 	} {
 		held := tk.Clone()

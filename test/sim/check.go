@@ -246,15 +246,15 @@ func (c *checker) assigned(by *process, a *events.Assign) {
 			c.violate("claim %s of %s was published, and the store has never had it", t.ClaimID, t.ID)
 		}
 	}
-	for _, id := range a.Settled {
+	for _, id := range a.Acknowledged {
 		r := c.claim(id)
 		t, ok := c.truth.get(r.task)
 		if r.stored && ok && t.Held() && t.ClaimID == id {
 			c.violate("claim %s of %s is settled with %s, and the store says %s", id, r.task, a.Incarnation, t.LifecycleStatus)
 		}
 	}
-	if len(a.Settled) > 0 {
-		c.world.note(by.name, " settles %v with %s", a.Settled, a.Incarnation)
+	if len(a.Acknowledged) > 0 {
+		c.world.note(by.name, " settles %v with %s", a.Acknowledged, a.Incarnation)
 	}
 }
 

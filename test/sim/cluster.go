@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/store/memory"
 )
@@ -27,7 +27,7 @@ type settings struct {
 	keyed                     int  // of 1000 such tasks so many have a concurrency key
 	steers                    int  // how often people change the settings
 	sideSlots                 int  // of a node for the second class
-	order                     order.Mode
+	order                     fairqueue.Mode
 	outages                   bool // nothing goes wrong but that dependencies go away and controllers change
 	timed                     int  // of 1000 tasks so many have a notBefore, as many a deadline, and as many a timeout
 

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/election"
 	"github.com/skalds-go/skalds/controller/ingest"
-	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -23,7 +23,7 @@ type controller struct {
 	*cluster
 	process  *process
 	id       string
-	leader   *leader.Leader
+	elector  *election.Elector
 	work     dispatcher.Wake
 	room     dispatcher.Wake
 	nodes    dispatcher.Wake
@@ -43,7 +43,7 @@ func (cl *cluster) startController(name string) *controller {
 		work: dispatcher.NewWake(), room: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(), notice: dispatcher.NewWake(), news: map[string]bool{}}
 	reg := prometheus.NewRegistry()
 	c.dispatch, c.ingest = dispatcher.NewMetrics(reg), ingest.NewMetrics(reg)
-	c.leader = leader.New(leader.Config{ID: c.id, Address: name, Mode: "DISPATCHER", Lease: cl.cfg.lease}, c.store(roleLeader), c.process.clock)
+	c.elector = election.New(election.Config{ID: c.id, Address: name, Mode: "DISPATCHER", Lease: cl.cfg.lease}, c.store(roleLeader), c.process.clock)
 	cl.world.note(name, "starts as %s, its clock at %d/1000000", c.id, c.process.clock.speed)
 	c.process.spawn("lead", c.lead)
 	c.process.spawn("notices", c.notices)
@@ -62,10 +62,10 @@ func (c *controller) registry() *seamRegistry {
 // document is seen not to be of it any more.
 func (c *controller) lead() {
 	w := c.world
-	var present *leader.Lease
+	var present *election.Lease
 	for !c.stopping {
 		ctx, cancel := context.WithTimeout(background, c.cfg.lease)
-		lease, err := c.leader.Round(ctx)
+		lease, err := c.elector.Round(ctx)
 		cancel()
 		if err != nil {
 			w.note(c.process.name, " leader round: %v", err)
@@ -74,7 +74,7 @@ func (c *controller) lead() {
 			present = lease
 			c.session.stopActing()
 		}
-		doc, _ := c.leader.Present()
+		doc, _ := c.elector.Present()
 		if l := c.session; l != nil && !l.lease.Wrote(doc) {
 			l.stop()
 			c.session = nil
@@ -88,7 +88,7 @@ func (c *controller) lead() {
 	c.session.stop()
 	ctx, cancel := context.WithTimeout(background, c.cfg.lease)
 	defer cancel()
-	if err := c.leader.Release(ctx); err != nil {
+	if err := c.elector.Release(ctx); err != nil {
 		w.note(c.process.name, " release: %v", err)
 	}
 	w.note(c.process.name, "has stopped")

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/agenda"
+	"github.com/skalds-go/skalds/controller/delayed"
 	"github.com/skalds-go/skalds/controller/dispatcher"
+	"github.com/skalds-go/skalds/controller/election"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/ingest"
-	"github.com/skalds-go/skalds/controller/leader"
 	"github.com/skalds-go/skalds/controller/monitor"
-	"github.com/skalds-go/skalds/controller/order"
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
@@ -24,7 +24,7 @@ import (
 // leadership is what one leader works with.
 type leadership struct {
 	*controller
-	lease      *leader.Lease
+	lease      *election.Lease
 	listening  context.Context
 	acting     context.Context
 	endAll     context.CancelFunc
@@ -36,7 +36,7 @@ type leadership struct {
 	transport  *lineTransport
 	service    *ingest.Service
 	monitor    *monitor.Monitor
-	agenda     *agenda.Agenda
+	agenda     *delayed.Promoter
 	recallNow  dispatcher.Wake
 	told       int64         // version of the newest settings that it has been told of
 	goesBy     int64         // what that was when the dispatcher's round began
@@ -53,7 +53,7 @@ type batch struct {
 	after     kafka.Position
 }
 
-func newLeadership(c *controller, lease *leader.Lease) *leadership {
+func newLeadership(c *controller, lease *election.Lease) *leadership {
 	l := &leadership{controller: c, lease: lease, recallNow: dispatcher.NewWake()}
 	l.listening, l.endAll = context.WithCancel(background)
 	l.acting, l.endActing = context.WithCancel(l.listening)
@@ -61,7 +61,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	if c.guards.noDrift {
 		after = c.cfg.lostAfter
 	}
-	l.fleet = fleet.New(fleet.Config{GiveAwayAfter: after, StaleAfter: 3 * c.cfg.heartbeat, Protocol: events.Version,
+	l.fleet = fleet.New(fleet.Config{LostTimeout: after, StaleAfter: 3 * c.cfg.heartbeat, Protocol: events.Version,
 		Term: lease.Term(), MaxPending: c.cfg.maxPending})
 	l.transport = &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
 		told: map[string]bool{}}
@@ -69,7 +69,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	dispatching.leads = l
 	l.dispatcher = dispatcher.New(dispatcher.Config{Strategy: c.cfg.strategy, ID: c.id + "-" + strconv.FormatInt(lease.Term(), 36),
 		TaskMaxBytes: 1 << 18, Seed: c.world.rng.Uint64(), MaxPending: c.cfg.maxPending,
-		Order: order.Config{Mode: c.cfg.order, Aging: 20 * time.Second}}, dispatching, l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
+		Order: fairqueue.Config{Mode: c.cfg.order, Aging: 20 * time.Second}}, dispatching, l.fleet, l.transport, lease, c.process.clock, c.dispatch, quiet)
 	in := ingest.New(ingest.Retry{Policy: policy, Jitter: c.world.rng.Float64}, c.store(roleIngest), l.fleet, quarantine.New(c.bus(), c.process.clock, quiet), c.process.clock, ingest.Hooks{
 		Room: c.room.Signal, Again: c.work.Signal, Nodes: c.nodes.Signal, Tasks: c.stored, Times: c.times.Signal, Updated: l.updated,
 	}, c.ingest, quiet)
@@ -86,7 +86,7 @@ func newLeadership(c *controller, lease *leader.Lease) *leadership {
 	}
 	l.monitor = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: c.cfg.retention, Policy: policy},
 		c.store(roleMonitor), c.registry(), l.fleet, l.transport, ends{c.bus()}, progress, lease, c.process.clock, c.work.Signal, quiet)
-	l.agenda = agenda.New(c.store(roleAgenda), c.registry(), lease, c.process.clock, cancelGrace, c.work.Signal, quiet)
+	l.agenda = delayed.New(c.store(roleAgenda), c.registry(), lease, c.process.clock, cancelGrace, c.work.Signal, quiet)
 	return l
 }
 
@@ -186,7 +186,7 @@ func (l *leadership) begin() {
 			return err
 		}
 	}
-	steps := leader.Beginning{
+	steps := election.Beginning{
 		Listen: func() {
 			if !l.guards.noListen {
 				listen()
@@ -223,5 +223,5 @@ func (l *leadership) announce(ctx context.Context) error {
 	for p := range every {
 		every[p] = p
 	}
-	return errors.Join(l.transport.Tell(ctx, l.lease.Term(), every)...)
+	return errors.Join(l.transport.AnnounceTo(ctx, l.lease.Term(), every)...)
 }

@@ -97,7 +97,7 @@ func (l *leadership) takeIn() {
 			saveAt = min(saveAt, c.at(c.Boot()+time.Second))
 		case w.now >= settleAt:
 			settleAt = never
-			if err := l.service.Settle(l.listening); err != nil {
+			if err := l.service.Acknowledge(l.listening); err != nil {
 				w.note(l.process.name, " settle: %v", err)
 			}
 		case w.now >= saveAt:
@@ -143,7 +143,7 @@ func (l *leadership) watch() {
 			return
 		}
 		if wished {
-			if err := l.monitor.Wishes(l.acting); err != nil {
+			if err := l.monitor.Desired(l.acting); err != nil {
 				w.note(l.process.name, " wishes: %v", err)
 			}
 			l.rest(10 * time.Millisecond)

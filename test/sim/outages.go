@@ -58,7 +58,7 @@ func (f *fate) known() *controller {
 		panic(err) // the memory store always answers
 	}
 	for _, c := range f.controllers {
-		if _, lease := c.leader.Present(); !c.process.dead && !c.stopping && lease != nil && lease.Wrote(doc) {
+		if _, lease := c.elector.Present(); !c.process.dead && !c.stopping && lease != nil && lease.Wrote(doc) {
 			return c
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/placement"
 )
 
@@ -101,7 +101,7 @@ func draw(w *world, o options) settings {
 	if w.chance(500) {
 		s.timed = w.rng.IntN(300)
 	}
-	s.order = []order.Mode{order.Strict, order.Weighted}[w.rng.IntN(2)]
+	s.order = []fairqueue.Mode{fairqueue.Strict, fairqueue.Weighted}[w.rng.IntN(2)]
 	s.asks, s.keyed, s.steers, s.sideSlots = w.chance(600), 400, w.rng.IntN(12), 1+w.rng.IntN(s.capacity)
 	if o.keys {
 		s.asks, s.keyed, s.steers = true, 900, 0

@@ -245,9 +245,9 @@ func (s *seamStore) Active(ctx context.Context, yield func(*task.Task) error) er
 	return err
 }
 
-// Wishes implements [store.Tasks].
-func (s *seamStore) Wishes(ctx context.Context, limit int) (list []task.Task, err error) {
-	err = s.ask(ctx, "wishes", func(bool) error { list, err = s.mem.Wishes(background, limit); return err })
+// Desired implements [store.Tasks].
+func (s *seamStore) Desired(ctx context.Context, limit int) (list []task.Task, err error) {
+	err = s.ask(ctx, "wishes", func(bool) error { list, err = s.mem.Desired(background, limit); return err })
 	slices.SortFunc(list, func(a, b task.Task) int { return cmp.Compare(a.ID, b.ID) }) // it comes off a map
 	return list, err
 }
@@ -258,9 +258,9 @@ func (s *seamStore) Overdue(ctx context.Context, now int64, limit int) (list []t
 	return list, next, err
 }
 
-// Ripen implements [store.Tasks].
-func (s *seamStore) Ripen(ctx context.Context, now int64, limit int) (n int, next int64, err error) {
-	err = s.write(ctx, "ripen", func(bool) error { n, next, err = s.mem.Ripen(background, now, limit); return err })
+// Promote implements [store.Tasks].
+func (s *seamStore) Promote(ctx context.Context, now int64, limit int) (n int, next int64, err error) {
+	err = s.write(ctx, "ripen", func(bool) error { n, next, err = s.mem.Promote(background, now, limit); return err })
 	return n, next, err
 }
 

@@ -40,8 +40,8 @@ func (t *lineTransport) Assign(ctx context.Context, term int64, batches []transp
 }
 
 // Settle tells nodes what is settled.
-func (t *lineTransport) Settle(ctx context.Context, term int64, list []transport.Settlement) (err error) {
-	sortBy(list, func(s transport.Settlement) string { return s.To.Node + " " + s.To.Incarnation }) // it comes off a map
+func (t *lineTransport) Settle(ctx context.Context, term int64, list []transport.Acknowledgement) (err error) {
+	sortBy(list, func(s transport.Acknowledgement) string { return s.To.Node + " " + s.To.Incarnation }) // it comes off a map
 	for i := range list {
 		if e := t.to.Settle(ctx, term, list[i:i+1]); e != nil && err == nil {
 			err = e
@@ -51,7 +51,7 @@ func (t *lineTransport) Settle(ctx context.Context, term int64, list []transport
 }
 
 // Control gives nodes orders.
-func (t *lineTransport) Control(ctx context.Context, term int64, list []transport.Orders) (err error) {
+func (t *lineTransport) Control(ctx context.Context, term int64, list []transport.Commands) (err error) {
 	for i := range list {
 		if t.c.guards.noRepeat {
 			list[i].Commands = slices.DeleteFunc(list[i].Commands, t.repeated)
@@ -92,11 +92,11 @@ func (t *lineTransport) Confirm(ctx context.Context, term int64, list []transpor
 	return err
 }
 
-// Tell announces the term.
-func (t *lineTransport) Tell(ctx context.Context, term int64, partitions []int) []error {
+// AnnounceTo announces the term.
+func (t *lineTransport) AnnounceTo(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	for i := range partitions {
-		errs[i] = t.to.Tell(ctx, term, partitions[i:i+1])[0]
+		errs[i] = t.to.AnnounceTo(ctx, term, partitions[i:i+1])[0]
 	}
 	return errs
 }

@@ -52,7 +52,7 @@ const statuses = 7
 //	byKey      Create: idempotency keys
 //	keyPermits, poolPermits  Apply: who holds them
 //	queues     Queues, Waiting and, by their lengths, Depths: tasks that wait and are the controller's (see queues)
-//	later      Ripen: tasks that would wait, by (notBefore, id)
+//	later      Promote: tasks that would wait, by (notBefore, id)
 //	deadlines  Overdue: tasks that have not ended and have a deadline, by (deadlineDateTime, id)
 //	byStatus   List, Active, and Counts by their lengths; each by (createDateTime, id)
 //	byExecutor List of one executor, by (createDateTime, id)

@@ -13,8 +13,8 @@ import (
 // chunk is how many entries a long read looks at before it lets writers in.
 const chunk = 1024
 
-// Ripen implements store.Tasks.
-func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+// Promote implements store.Tasks.
+func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
 	if err := alive(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -132,8 +132,8 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 	return nil
 }
 
-// Wishes implements store.Tasks.
-func (s *Store) Wishes(ctx context.Context, limit int) ([]task.Task, error) {
+// Desired implements store.Tasks.
+func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}

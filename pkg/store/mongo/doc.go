@@ -23,7 +23,7 @@
 //	idempotencyKey (unique, sparse)                 Create's look at what exists
 //	keyPermit (unique, sparse)                      that no two tasks have the same
 //	poolPermit (unique, sparse)                     likewise
-//	lifecycleStatus, mode, notBefore, queue,        Queues, Depths and Waiting, in its order; Ripen; the search for documents without
+//	lifecycleStatus, mode, notBefore, queue,        Queues, Depths and Waiting, in its order; Promote; the search for documents without
 //	  createDateTime, id                            a queue and for bad ones; Active and Counts by its first field
 //	lifecycleStatus, deadlineDateTime               Overdue
 //	lifecycleStatus, updateDateTime                 Expire

@@ -11,8 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Ripen implements store.Tasks.
-func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+// Promote implements store.Tasks.
+func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return 0, 0, fmt.Errorf("mongodb: ripen: %w", err)
 	}

@@ -63,10 +63,10 @@ func TestIntegrationFillsDocuments(t *testing.T) {
 	equal(t, "queues", names(t, s), "0||resize", "0||resize|nzone=north", "0||resize|xcannot", "7||resize")
 	equal(t, "plain ones", line(t, s, "0||resize"), "NaN", "binary", "document", "empty", "list", "null", "number", "plain", "zero")
 	equal(t, "one that selects", line(t, s, "0||resize|nzone=north"), "selects")
-	if n, next, err := s.Ripen(t.Context(), 4, 10); n != 1 || next != 5 || err != nil {
+	if n, next, err := s.Promote(t.Context(), 4, 10); n != 1 || next != 5 || err != nil {
 		t.Errorf("ripened %d, next %d, error %v", n, next, err)
 	}
-	if n, next, err := s.Ripen(t.Context(), 5, 10); n != 1 || next != 0 || err != nil {
+	if n, next, err := s.Promote(t.Context(), 5, 10); n != 1 || next != 0 || err != nil {
 		t.Errorf("then %d, next %d, error %v", n, next, err)
 	}
 	names(t, s)

@@ -50,7 +50,7 @@ func (c *claim) change() task.Change {
 // postpone puts off the writing of a changed row. It reports false for one that has to be written.
 func (t *tx) postpone(h *held) bool {
 	c, ok := claimOf(h.last)
-	if !ok || h.applied != 1 || h.before.file != nil || !h.now.keepable() || h.now.is.NotBefore != 0 { // the last is Ripen's
+	if !ok || h.applied != 1 || h.before.file != nil || !h.now.keepable() || h.now.is.NotBefore != 0 { // the last is Promote's
 		return false
 	}
 	h.now.file = &h.before.is

@@ -101,7 +101,7 @@ func TestAClaimIsFirstNoted(t *testing.T) {
 	}
 	for name, read := range map[string]func() (int, error){
 		"get":    func() (int, error) { got, err := s.Get(t.Context(), []string{tasks[1].ID}); return len(got), err },
-		"wishes": func() (int, error) { got, err := s.Wishes(t.Context(), 9); return len(got) + 1, err },
+		"wishes": func() (int, error) { got, err := s.Desired(t.Context(), 9); return len(got) + 1, err },
 		"overdue": func() (int, error) {
 			got, _, err := s.Overdue(t.Context(), 9, 9)
 			return len(got) + 1, err
@@ -122,7 +122,7 @@ func TestAClaimIsFirstNoted(t *testing.T) {
 			t.Errorf("%s: %d rows and %d notes in the file", name, inFile(t, s, active), inFile(t, s, notes))
 		}
 		for i := range tasks[1:] {
-			mustApply(t, s, task.GiveBack(tasks[1+i].ID, task.Assignment{Attempt: tasks[1+i].Attempt, ClaimID: tasks[1+i].ClaimID}, 6))
+			mustApply(t, s, task.Unclaim(tasks[1+i].ID, task.Assignment{Attempt: tasks[1+i].Attempt, ClaimID: tasks[1+i].ClaimID}, 6))
 			tasks[1+i].LifecycleStatus = task.Created
 		}
 		claimed(t, s, &tasks[1], &tasks[2])
@@ -138,8 +138,8 @@ func TestWhatIsNotedOutlivesACrash(t *testing.T) {
 	s := fresh(t)
 	tasks := line(t, s, 6)
 	claimed(t, s, &tasks[0], &tasks[1], &tasks[2], &tasks[3])
-	mustApply(t, s, finished(&tasks[0]), task.GiveBack(tasks[1].ID, task.Assignment{Attempt: 1, ClaimID: tasks[1].ClaimID}, 6),
-		task.GiveBack(tasks[2].ID, task.Assignment{Attempt: 1, ClaimID: tasks[2].ClaimID}, 6))
+	mustApply(t, s, finished(&tasks[0]), task.Unclaim(tasks[1].ID, task.Assignment{Attempt: 1, ClaimID: tasks[1].ClaimID}, 6),
+		task.Unclaim(tasks[2].ID, task.Assignment{Attempt: 1, ClaimID: tasks[2].ClaimID}, 6))
 	tasks[2].LifecycleStatus = task.Created
 	claimed(t, s, &tasks[2]) // again
 	if s.recent.late() != 2 {

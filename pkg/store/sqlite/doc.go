@@ -24,7 +24,7 @@
 //	tasks_key        Create's look at what exists
 //	tasks_permit     Apply: who holds a permit of a concurrency key
 //	tasks_pool       Apply: who holds a permit of a pool
-//	tasks_queue      Queues, Waiting in its order, Depths, Ripen
+//	tasks_queue      Queues, Waiting in its order, Depths, Promote
 //	tasks_status     List in its order, Active, the counts at Open
 //	tasks_wishes     Wishes
 //	tasks_deadline   Overdue

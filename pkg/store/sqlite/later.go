@@ -21,8 +21,8 @@ var (
 	nextOverdue = "SELECT deadline FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline > ? ORDER BY deadline LIMIT 1"
 )
 
-// Ripen implements store.Tasks.
-func (s *Store) Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+// Promote implements store.Tasks.
+func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return 0, 0, fmt.Errorf("sqlite: ripen: %w", err)
 	}

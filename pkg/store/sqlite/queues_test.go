@@ -69,7 +69,7 @@ func TestPermitsOverARestart(t *testing.T) {
 	applied(t, s, 0, permitted(&b, "k#0", ""))
 	applied(t, s, 0, permitted(&b, "", "p#0"))
 	a = mustGet(t, s, a.ID)
-	applied(t, s, 1, task.GiveBack(a.ID, task.Assignment{Attempt: a.Attempt, ClaimID: a.ClaimID}, 6))
+	applied(t, s, 1, task.Unclaim(a.ID, task.Assignment{Attempt: a.Attempt, ClaimID: a.ClaimID}, 6))
 	applied(t, s, 1, permitted(&b, "k#0", "p#0"))
 }
 
@@ -100,7 +100,7 @@ func TestPermitsInOneCall(t *testing.T) {
 			first := permitted(&tasks[0], "k#0", "p#0")
 			applied(t, s, 1, first)
 			touch := task.Change{ID: tasks[1].ID, From: task.Set(task.Created), To: task.Created, UpdatedAt: 7}
-			applied(t, s, c.want, c.changes(task.GiveBack(tasks[0].ID, *first.Assign, 6), permitted(&tasks[1], "k#0", "p#0"), touch)...)
+			applied(t, s, c.want, c.changes(task.Unclaim(tasks[0].ID, *first.Assign, 6), permitted(&tasks[1], "k#0", "p#0"), touch)...)
 			for i := range tasks {
 				if got := mustGet(t, s, tasks[i].ID); (got.KeyPermit == "k#0") != (i == c.holder) || (got.PoolPermit == "p#0") != (i == c.holder) {
 					t.Errorf("task %d: %+v", i, got)

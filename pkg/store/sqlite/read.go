@@ -75,8 +75,8 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 	return nil
 }
 
-// Wishes implements store.Tasks.
-func (s *Store) Wishes(ctx context.Context, limit int) ([]task.Task, error) {
+// Desired implements store.Tasks.
+func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, fmt.Errorf("sqlite: wishes: %w", err)
 	}

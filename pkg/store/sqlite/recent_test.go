@@ -79,7 +79,7 @@ func TestWhatIsNotKeptIsRead(t *testing.T) {
 		claimed(t, s, &tasks[0], &tasks[2])
 		forget(s)
 		see()
-		mustApply(t, s, task.GiveBack(tasks[2].ID, task.Assignment{Attempt: 1, ClaimID: tasks[2].ClaimID}, 6))
+		mustApply(t, s, task.Unclaim(tasks[2].ID, task.Assignment{Attempt: 1, ClaimID: tasks[2].ClaimID}, 6))
 		forget(s)
 		see()
 		changes := []task.Change{finished(&tasks[0])}

@@ -102,8 +102,8 @@ var applyCases = map[string]func(*testing.T, store.Store){
 		want := tk
 		want.AssignedDateTime, want.UpdateDateTime = a.At+1, base+10_000
 		same(t, get(t, s, "t0000"), want)
-		apply(t, s, 0, task.GiveBack("t0000", a, base+10_001))
-		apply(t, s, 1, task.GiveBack("t0001", b, base+10_001))
+		apply(t, s, 0, task.Unclaim("t0000", a, base+10_001))
+		apply(t, s, 1, task.Unclaim("t0001", b, base+10_001))
 		apply(t, s, 0, task.Adopt(new(get(t, s, "t0001")), base+10_002))
 		report(t, s, 1, "t0000", a, task.ReportFinished)
 	},

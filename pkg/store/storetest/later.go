@@ -12,7 +12,7 @@ import (
 // ripen lets tasks wait by now, and fails the test if it is not want of them, or another time is next.
 func ripen(t tester, s store.Store, now int64, limit, want int, next int64) {
 	t.Helper()
-	n, at, err := s.Ripen(t.Context(), now, limit)
+	n, at, err := s.Promote(t.Context(), now, limit)
 	if err != nil || n != want || at != next {
 		t.Fatalf("ripen by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
 	}
@@ -43,8 +43,8 @@ var laterCases = map[string]func(*testing.T, store.Store){
 	},
 	"later/limits": func(t *testing.T, s store.Store) {
 		for _, limit := range []int{0, store.MaxBatch + 1} {
-			if _, _, err := s.Ripen(t.Context(), base, limit); err == nil {
-				t.Errorf("Ripen takes the limit %d", limit)
+			if _, _, err := s.Promote(t.Context(), base, limit); err == nil {
+				t.Errorf("Promote takes the limit %d", limit)
 			}
 			if _, _, err := s.Overdue(t.Context(), base, limit); err == nil {
 				t.Errorf("Overdue takes the limit %d", limit)
@@ -114,7 +114,7 @@ var laterCases = map[string]func(*testing.T, store.Store){
 		if got := get(t, s, "x"); got.Desired != "" {
 			t.Errorf("desired %q", got.Desired)
 		}
-		if left, err := s.Wishes(t.Context(), 10); err != nil || len(left) != 0 {
+		if left, err := s.Desired(t.Context(), 10); err != nil || len(left) != 0 {
 			t.Errorf("wishes %v, error %v", ids(left), err)
 		}
 	},

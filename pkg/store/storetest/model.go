@@ -208,7 +208,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 	case "give back":
 		a := tk.Assignment()
 		a.At -= rapid.SampledFrom([]int64{0, 0, 1}).Draw(r, "adopted since")
-		return one(task.GiveBack(tk.ID, a, m.now), true)
+		return one(task.Unclaim(tk.ID, a, m.now), true)
 	case "refuse":
 		return one(task.Refuse(tk, "no", m.now), true)
 	default:
@@ -261,7 +261,7 @@ func (m *model) ripen(r *rapid.T) {
 			next = tk.NotBefore
 		}
 	}
-	if n, at, err := m.s.Ripen(r.Context(), now, 1000); err != nil || n != want || at != next {
+	if n, at, err := m.s.Promote(r.Context(), now, 1000); err != nil || n != want || at != next {
 		r.Fatalf("ripen by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
 	}
 }

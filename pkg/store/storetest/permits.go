@@ -85,7 +85,7 @@ var permitCases = map[string]func(*testing.T, store.Store){
 				return one(task.Lose(tk, task.LossSilent, task.DefaultPolicy(), base))
 			}}},
 			{"given back", "", []func(*task.Task) []task.Change{func(tk *task.Task) []task.Change {
-				return one(task.GiveBack(tk.ID, task.Assignment{Attempt: tk.Attempt, ClaimID: tk.ClaimID}, base), true)
+				return one(task.Unclaim(tk.ID, task.Assignment{Attempt: tk.Attempt, ClaimID: tk.ClaimID}, base), true)
 			}}},
 		}
 		for i, c := range cases {
@@ -108,7 +108,7 @@ var permitCases = map[string]func(*testing.T, store.Store){
 			holds(t, s, id, "", "")
 			a := permitted(t, s, "t0000", "k#0", "p#0")
 			apply(t, s, 1, a)
-			apply(t, s, 1, task.GiveBack("t0000", *a.Assign, base))
+			apply(t, s, 1, task.Unclaim("t0000", *a.Assign, base))
 		}
 	},
 	"permits/of a task that runs again": func(t *testing.T, s store.Store) {

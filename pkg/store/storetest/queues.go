@@ -291,7 +291,7 @@ var queueCases = map[string]func(*testing.T, store.Store){
 		create(t, s, of("x", 1, "a", 0), of("x", 1, "b", 1), of("y", 0, "c", 0))
 		a := claim(t, s, "a")
 		waitIn(t, s, "claimed", "0||y: [c]", "1||x: [b]")
-		apply(t, s, 1, task.GiveBack("a", a, base))
+		apply(t, s, 1, task.Unclaim("a", a, base))
 		waitIn(t, s, "given back", "0||y: [c]", "1||x: [a b]")
 		claim(t, s, "c")
 		waitIn(t, s, "a queue without tasks", "1||x: [a b]")

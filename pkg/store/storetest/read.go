@@ -84,11 +84,11 @@ var readCases = map[string]func(*testing.T, store.Store){
 		held := get(t, s, "t0002")
 		report(t, s, 1, "t0002", task.Assignment{Attempt: held.Attempt, ClaimID: held.ClaimID}, task.ReportCancelled)
 		wishes(t, s, 10, "t0001", "t0003")
-		if got, err := s.Wishes(t.Context(), 1); err != nil || len(got) != 1 {
+		if got, err := s.Desired(t.Context(), 1); err != nil || len(got) != 1 {
 			t.Errorf("limit 1: %v, %v", got, err)
 		}
 		for _, limit := range []int{0, store.MaxBatch + 1} {
-			if _, err := s.Wishes(t.Context(), limit); err == nil {
+			if _, err := s.Desired(t.Context(), limit); err == nil {
 				t.Errorf("limit %d is taken", limit)
 			}
 		}
@@ -199,7 +199,7 @@ var readCases = map[string]func(*testing.T, store.Store){
 // wishes checks the ids of all wishes.
 func wishes(t tester, s store.Store, limit int, want ...string) {
 	t.Helper()
-	got, err := s.Wishes(t.Context(), limit)
+	got, err := s.Desired(t.Context(), limit)
 	if err != nil {
 		t.Fatalf("wishes: %v", err)
 	}

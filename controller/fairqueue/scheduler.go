@@ -1,4 +1,4 @@
-// Package order decides which queue of tasks comes next. It is pure: no I/O, no clock, no goroutine; the same calls give the same order.
+// Package fairqueue decides which queue of tasks comes next. It is pure: no I/O, no clock, no goroutine; the same calls give the same order.
 //
 // Three rules, one inside the other:
 //
@@ -12,7 +12,7 @@
 //
 //   - In Strict, with an ageing time, a head waits only as long as it takes to reach the highest level behind what was created before it.
 //   - Next changes nothing that matters: only what is said to be Served counts against a level or a namespace.
-package order
+package fairqueue
 
 import (
 	"container/heap"
@@ -64,8 +64,8 @@ type Item struct {
 // levels is how many there are.
 const levels = task.MaxPriority - task.MinPriority + 1
 
-// Order is the order of one leadership. It is not safe for concurrent use.
-type Order struct {
+// Scheduler is the order of one leadership. It is not safe for concurrent use.
+type Scheduler struct {
 	cfg    Config
 	now    int64
 	round  int64
@@ -94,8 +94,8 @@ type space struct {
 }
 
 // New makes an order without queues.
-func New(cfg Config) *Order {
-	o := &Order{cfg: cfg}
+func New(cfg Config) *Scheduler {
+	o := &Scheduler{cfg: cfg}
 	for i := range o.levels {
 		o.levels[i] = level{spaces: make(map[string]*space), widest: 1}
 	}
@@ -104,7 +104,7 @@ func New(cfg Config) *Order {
 
 // Begin begins a round at a time (epoch ms): no queue is in it, see Continue. What levels and namespaces are owed stays for those that had queues in the
 // last round.
-func (o *Order) Begin(now int64) {
+func (o *Scheduler) Begin(now int64) {
 	for i := range o.levels {
 		l := &o.levels[i]
 		for name, s := range l.spaces {
@@ -126,7 +126,7 @@ func (o *Order) Begin(now int64) {
 
 // Continue goes on with the present round: its queues stay in it, at the levels that they had when it began. It reports false where that was too
 // long ago, and a round is to Begin.
-func (o *Order) Continue(now int64) bool {
+func (o *Scheduler) Continue(now int64) bool {
 	longest := time.Second
 	if o.cfg.Aging > 0 {
 		longest = min(longest, o.cfg.Aging/10)
@@ -135,7 +135,7 @@ func (o *Order) Continue(now int64) bool {
 }
 
 // Level is where an item stands now. A script may have written any time of creation.
-func (o *Order) Level(it *Item) int {
+func (o *Scheduler) Level(it *Item) int {
 	p := min(max(it.Priority, task.MinPriority), task.MaxPriority)
 	step, waited := o.cfg.Aging.Milliseconds(), o.now-it.Created
 	switch {
@@ -148,7 +148,7 @@ func (o *Order) Level(it *Item) int {
 }
 
 // Push puts a queue into the round, by its head.
-func (o *Order) Push(it *Item) {
+func (o *Scheduler) Push(it *Item) {
 	it.level = o.Level(it)
 	l := &o.levels[it.level-task.MinPriority]
 	s, ok := l.spaces[it.Namespace]
@@ -165,7 +165,7 @@ func (o *Order) Push(it *Item) {
 }
 
 // Next takes the queue out of the round whose head comes next; nil if there is none.
-func (o *Order) Next() *Item {
+func (o *Scheduler) Next() *Item {
 	l := o.next()
 	if l == nil {
 		return nil
@@ -179,7 +179,7 @@ func (o *Order) Next() *Item {
 }
 
 // next gives the level that comes next.
-func (o *Order) next() *level {
+func (o *Scheduler) next() *level {
 	var best *level
 	most := int64(0)
 	for i := len(o.levels) - 1; i >= 0; i-- {
@@ -219,7 +219,7 @@ func (l *level) next() *space {
 }
 
 // Served notes that the head of a queue, as Next gave it, got a node.
-func (o *Order) Served(it *Item) {
+func (o *Scheduler) Served(it *Item) {
 	i := it.level - task.MinPriority
 	l := &o.levels[i]
 	l.spaces[it.Namespace].deficit -= max(it.Slots, 1)

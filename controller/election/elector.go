@@ -1,4 +1,4 @@
-// Package leader decides which controller leads. The store's one leader document is the authority; local time only bounds trust in it.
+// Package election decides which controller leads. The store's one leader document is the authority; local time only bounds trust in it.
 //
 //	            counter stood still for LEADER_LEASE, or nobody holds it: swap, higher term
 //	follower  --------------------------------------------------------------------->  leader
@@ -12,7 +12,7 @@
 //
 // A term is higher than the document's, than any that this process has read, and no lower than the seconds of the epoch. So it is higher
 // than what nodes know even where the document is gone, or an older one is back, with the store that held it. No wait goes by that clock.
-package leader
+package election
 
 import (
 	"context"
@@ -36,8 +36,8 @@ type Config struct {
 // Interval is the time between two rounds.
 func (c Config) Interval() time.Duration { return c.Lease / 4 }
 
-// Leader is one contender.
-type Leader struct {
+// Elector is one contender.
+type Elector struct {
 	cfg   Config
 	store store.Leases
 	clock clock.Clock
@@ -53,8 +53,8 @@ type Leader struct {
 }
 
 // New makes a contender.
-func New(cfg Config, s store.Leases, c clock.Clock) *Leader {
-	return &Leader{cfg: cfg, store: s, clock: c}
+func New(cfg Config, s store.Leases, c clock.Clock) *Elector {
+	return &Elector{cfg: cfg, store: s, clock: c}
 }
 
 // Lease is one leadership. It ends for good; a new one has a higher term.
@@ -100,14 +100,14 @@ func (l *Lease) end() {
 }
 
 // Present gives the leader's document as this controller read it last, and its own leadership, nil if it follows.
-func (l *Leader) Present() (store.Leader, *Lease) {
+func (l *Elector) Present() (store.Leader, *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.present, l.lease
 }
 
 // Round renews, or looks whether to take over. It gives the present leadership, nil while it follows.
-func (l *Leader) Round(ctx context.Context) (*Lease, error) {
+func (l *Elector) Round(ctx context.Context) (*Lease, error) {
 	err := l.round(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *Leader) Round(ctx context.Context) (*Lease, error) {
 	return l.lease, err
 }
 
-func (l *Leader) round(ctx context.Context) error {
+func (l *Elector) round(ctx context.Context) error {
 	if lease := l.held(); lease != nil && lease.Valid() {
 		sent := l.clock.Boot()
 		next := l.seen
@@ -157,7 +157,7 @@ func (l *Leader) round(ctx context.Context) error {
 }
 
 // reread finds out after a renewal without a yes whether the document is still this leadership's.
-func (l *Leader) reread(ctx context.Context, lease *Lease, cause error) error {
+func (l *Elector) reread(ctx context.Context, lease *Lease, cause error) error {
 	if err := l.look(ctx); err != nil {
 		if cause != nil {
 			return cause
@@ -171,7 +171,7 @@ func (l *Leader) reread(ctx context.Context, lease *Lease, cause error) error {
 }
 
 // look reads the document.
-func (l *Leader) look(ctx context.Context) error {
+func (l *Elector) look(ctx context.Context) error {
 	doc, err := l.store.Leader(ctx)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (l *Leader) look(ctx context.Context) error {
 	return nil
 }
 
-func (l *Leader) note(doc store.Leader) {
+func (l *Elector) note(doc store.Leader) {
 	if !l.read || doc != l.seen {
 		l.seen, l.seenAt, l.read = doc, l.clock.Boot(), true
 		l.term = max(l.term, doc.Term)
@@ -189,7 +189,7 @@ func (l *Leader) note(doc store.Leader) {
 
 // free says whether the document may be taken: nobody holds it, it is this process's own from a leadership that is over, its holder has
 // a mode that gives way, or its counter has stood still for the lease.
-func (l *Leader) free() bool {
+func (l *Elector) free() bool {
 	if l.seen.Holder == "" || l.seen.Holder == l.cfg.ID {
 		return true
 	}
@@ -199,16 +199,16 @@ func (l *Leader) free() bool {
 	return l.clock.Boot()-l.seenAt > l.cfg.Lease
 }
 
-func (l *Leader) trust() time.Duration { return l.cfg.Lease * 3 / 4 }
+func (l *Elector) trust() time.Duration { return l.cfg.Lease * 3 / 4 }
 
-func (l *Leader) held() *Lease {
+func (l *Elector) held() *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease
 }
 
 // Release gives the leadership up, so that another takes over at once. What this controller does as a leader must have ended before.
-func (l *Leader) Release(ctx context.Context) error {
+func (l *Elector) Release(ctx context.Context) error {
 	lease := l.held()
 	if lease == nil {
 		return nil

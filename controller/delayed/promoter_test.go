@@ -1,4 +1,4 @@
-package agenda_test
+package delayed_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/skalds-go/skalds/controller/agenda"
+	"github.com/skalds-go/skalds/controller/delayed"
 	"github.com/skalds-go/skalds/pkg/clock/clocktest"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -31,11 +31,11 @@ type faulty struct {
 	away bool
 }
 
-func (f *faulty) Ripen(ctx context.Context, now int64, limit int) (int, int64, error) {
+func (f *faulty) Promote(ctx context.Context, now int64, limit int) (int, int64, error) {
 	if f.away {
 		return 0, 0, store.ErrUnavailable
 	}
-	return f.Store.Ripen(ctx, now, limit)
+	return f.Store.Promote(ctx, now, limit)
 }
 
 // lists are the task lists of nodes.
@@ -55,7 +55,7 @@ type bundle struct {
 	lease *lease
 	clock *clocktest.Fake
 	work  chan struct{}
-	a     *agenda.Agenda
+	a     *delayed.Promoter
 	base  int64
 }
 
@@ -63,7 +63,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{store: &faulty{Store: memory.New()}, nodes: &lists{}, lease: &lease{}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000)), work: make(chan struct{}, 100)}
 	b.base = b.clock.Now().UnixMilli()
-	b.a = agenda.New(b.store, b.nodes, b.lease, b.clock, grace, func() { b.work <- struct{}{} }, slog.New(slog.DiscardHandler))
+	b.a = delayed.New(b.store, b.nodes, b.lease, b.clock, grace, func() { b.work <- struct{}{} }, slog.New(slog.DiscardHandler))
 	return b
 }
 

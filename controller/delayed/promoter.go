@@ -1,4 +1,4 @@
-// Package agenda does what is to be done at a time: it lets tasks wait whose notBefore has come, and ends tasks whose deadline has passed. It
+// Package delayed does what is to be done at a time: it lets tasks wait whose notBefore has come, and ends tasks whose deadline has passed. It
 // runs on the leader only.
 //
 // Invariants:
@@ -7,7 +7,7 @@
 //   - A task that a node holds is ended by its node. Only when the grace after its deadline is over, too, it is ended here: then its
 //     node has lost it, or a handler does not return. Never while its node lists it as ended: then its report is on its way, however long
 //     Kafka takes, and says whether it was in time.
-package agenda
+package delayed
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 // Store is the part of the store that the agenda uses.
 type Store interface {
-	Ripen(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
+	Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
 	Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error)
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 }
@@ -39,8 +39,8 @@ type Lease interface {
 	Valid() bool
 }
 
-// Agenda is one leader's agenda.
-type Agenda struct {
+// Promoter is one leader's agenda.
+type Promoter struct {
 	store Store
 	nodes Nodes
 	lease Lease
@@ -52,12 +52,12 @@ type Agenda struct {
 
 // New makes an agenda. Grace is how long after its deadline, or after it was assigned, a node may still end a task. Work is called, without blocking, when
 // tasks began to wait or slots may have come free.
-func New(s Store, n Nodes, l Lease, c clock.Clock, grace time.Duration, work func(), log *slog.Logger) *Agenda {
-	return &Agenda{store: s, nodes: n, lease: l, clock: c, grace: grace, work: work, log: log}
+func New(s Store, n Nodes, l Lease, c clock.Clock, grace time.Duration, work func(), log *slog.Logger) *Promoter {
+	return &Promoter{store: s, nodes: n, lease: l, clock: c, grace: grace, work: work, log: log}
 }
 
 // Round does what is due. It gives the time (epoch ms) at which something is due next; 0 = nothing that is known.
-func (a *Agenda) Round(ctx context.Context) (next int64, err error) {
+func (a *Promoter) Round(ctx context.Context) (next int64, err error) {
 	if !a.lease.Valid() {
 		return 0, nil
 	}
@@ -74,8 +74,8 @@ func earlier(x, y int64) int64 {
 	return x
 }
 
-func (a *Agenda) ripen(ctx context.Context) (int64, error) {
-	n, next, err := a.store.Ripen(ctx, a.clock.Now().UnixMilli(), store.MaxBatch)
+func (a *Promoter) ripen(ctx context.Context) (int64, error) {
+	n, next, err := a.store.Promote(ctx, a.clock.Now().UnixMilli(), store.MaxBatch)
 	if err != nil {
 		return 0, fmt.Errorf("let tasks wait whose time has come: %w", err)
 	}
@@ -85,7 +85,7 @@ func (a *Agenda) ripen(ctx context.Context) (int64, error) {
 	return next, nil
 }
 
-func (a *Agenda) overdue(ctx context.Context) (int64, error) {
+func (a *Promoter) overdue(ctx context.Context) (int64, error) {
 	now := a.clock.Now().UnixMilli()
 	tasks, next, err := a.store.Overdue(ctx, now, store.MaxBatch)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *Agenda) overdue(ctx context.Context) (int64, error) {
 
 // unended gives those of some tasks on nodes that their nodes do not list as ended. A node that is not there lists nothing; of one that cannot be
 // asked nothing is known, and its tasks stay.
-func (a *Agenda) unended(ctx context.Context, held []*task.Task) (list []*task.Task, err error) {
+func (a *Promoter) unended(ctx context.Context, held []*task.Task) (list []*task.Task, err error) {
 	ended := make(map[string]bool) // by claim
 	asked := make(map[string]bool)
 	for _, t := range held {
@@ -156,7 +156,7 @@ const (
 )
 
 // Run makes rounds until the context ends: when something is due, at every signal, and every few seconds. An outage is logged once.
-func (a *Agenda) Run(ctx context.Context, wake <-chan struct{}) {
+func (a *Promoter) Run(ctx context.Context, wake <-chan struct{}) {
 	timer := a.clock.NewTimer(0)
 	defer timer.Stop()
 	failing := false
@@ -183,7 +183,7 @@ func (a *Agenda) Run(ctx context.Context, wake <-chan struct{}) {
 }
 
 // wait is how long the next round may wait.
-func (a *Agenda) wait(next int64, failing bool) time.Duration {
+func (a *Promoter) wait(next int64, failing bool) time.Duration {
 	switch {
 	case failing:
 		return pause

@@ -1,4 +1,4 @@
-package leader_test
+package election_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/leader"
+	"github.com/skalds-go/skalds/controller/election"
 	"github.com/skalds-go/skalds/pkg/clock/clocktest"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/memory"
@@ -43,12 +43,12 @@ func newBundle() *bundle {
 	return &bundle{store: &flaky{Leases: memory.New()}, clock: clocktest.New(time.Unix(began, 0))}
 }
 
-func (b *bundle) contender(id, mode string, over ...string) *leader.Leader {
-	return leader.New(leader.Config{ID: id, Mode: mode, Over: over, Lease: lease}, b.store, b.clock)
+func (b *bundle) contender(id, mode string, over ...string) *election.Elector {
+	return election.New(election.Config{ID: id, Mode: mode, Over: over, Lease: lease}, b.store, b.clock)
 }
 
 // round makes a round that must not fail.
-func round(t *testing.T, l *leader.Leader) *leader.Lease {
+func round(t *testing.T, l *election.Elector) *election.Lease {
 	t.Helper()
 	got, err := l.Round(t.Context())
 	if err != nil {
@@ -168,7 +168,7 @@ func TestTrustIsCountedFromTheSending(t *testing.T) {
 	t.Parallel()
 	b := newBundle()
 	slow := &slowStore{Leases: b.store, clock: b.clock, by: lease / 2}
-	a := leader.New(leader.Config{ID: "a", Lease: lease}, slow, b.clock)
+	a := election.New(election.Config{ID: "a", Lease: lease}, slow, b.clock)
 	got, err := a.Round(t.Context())
 	if err != nil || got == nil {
 		t.Fatalf("%v %v", got, err)

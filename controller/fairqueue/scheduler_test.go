@@ -1,4 +1,4 @@
-package order_test
+package fairqueue_test
 
 import (
 	"fmt"
@@ -9,18 +9,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/skalds-go/skalds/controller/order"
+	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // line is a queue with tasks that were created one a millisecond.
 type line struct {
-	order.Item
+	fairqueue.Item
 	left int
 }
 
 // serve places n heads, in one round, with all queues in it, and says how many each got.
-func serve(o *order.Order, now int64, n int, lines []*line) []int {
+func serve(o *fairqueue.Scheduler, now int64, n int, lines []*line) []int {
 	got := make([]int, len(lines))
 	o.Begin(now)
 	for _, l := range lines {
@@ -46,14 +46,14 @@ func serve(o *order.Order, now int64, n int, lines []*line) []int {
 }
 
 func queue(priority int, namespace string, created int64, left int) *line {
-	return &line{Item: order.Item{Priority: priority, Namespace: namespace, Created: created, ID: fmt.Sprint(namespace, priority)}, left: left}
+	return &line{Item: fairqueue.Item{Priority: priority, Namespace: namespace, Created: created, ID: fmt.Sprint(namespace, priority)}, left: left}
 }
 
 func TestOneNamespaceIsServedByPriorityThenCreationThenID(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Strict})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
 	o.Begin(1000)
-	want := []order.Item{
+	want := []fairqueue.Item{
 		{Priority: 10, Created: 9, ID: "a"}, {Priority: 5, Created: 1, ID: "z"}, {Priority: 5, Created: 2, ID: "a"}, {Priority: 5, Created: 2, ID: "b"},
 		{Priority: 0, Created: 0, ID: "a"},
 	}
@@ -72,7 +72,7 @@ func TestOneNamespaceIsServedByPriorityThenCreationThenID(t *testing.T) {
 
 func TestC70_StrictDrainsTheHighestFirst(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Strict})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
 	lines := []*line{queue(5, "", 100, 50), queue(2, "", 0, 50), queue(0, "", 0, 50)}
 	if got := serve(o, 1000, 60, lines); !slices.Equal(got, []int{50, 10, 0}) {
 		t.Errorf("%v, want the highest drained first", got)
@@ -81,7 +81,7 @@ func TestC70_StrictDrainsTheHighestFirst(t *testing.T) {
 
 func TestC70_WeightedKeepsItsShares(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Weighted})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Weighted})
 	lines := []*line{queue(5, "", 100, 1e6), queue(2, "", 0, 1e6), queue(0, "", 0, 1e6)}
 	total := make([]int, 3)
 	for range 100 { // many small rounds, as in life
@@ -98,7 +98,7 @@ func TestC70_WeightedKeepsItsShares(t *testing.T) {
 func TestC69_AgeingLetsTheLowestRunInTime(t *testing.T) {
 	t.Parallel()
 	const step = 6 * time.Second
-	o := order.New(order.Config{Mode: order.Strict, Aging: step})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: step})
 	low := queue(0, "", 0, 1)
 	for now := int64(0); ; now += 100 {
 		if now > 60_000 {
@@ -117,7 +117,7 @@ func TestC69_AgeingLetsTheLowestRunInTime(t *testing.T) {
 
 func TestWithoutAgeingNothingRises(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Strict})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
 	if got := serve(o, 1<<40, 1, []*line{queue(0, "", 0, 1), queue(1, "", 1<<40, 1)}); got[1] != 1 {
 		t.Errorf("%v", got)
 	}
@@ -126,7 +126,7 @@ func TestWithoutAgeingNothingRises(t *testing.T) {
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Parallel()
 	for _, perRound := range []int{1, 2, 5, 64} {
-		o := order.New(order.Config{Mode: order.Strict})
+		o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
 		lines := []*line{queue(5, "big", 0, 1e6), queue(5, "big2", 0, 1e6), queue(5, "small", 1e6, 1e6), queue(4, "low", 0, 1e6)}
 		total := make([]int, 4)
 		for range 30 {
@@ -142,7 +142,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 
 func TestDeficitRoundRobinCountsSlots(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Strict})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
 	wide, narrow := queue(5, "wide", 0, 1e6), queue(5, "narrow", 0, 1e6)
 	wide.Slots = 10
 	total := make([]int, 2)
@@ -159,12 +159,12 @@ func TestDeficitRoundRobinCountsSlots(t *testing.T) {
 // A queue that turns out not to be able to run costs its namespace nothing.
 func TestNextAloneCostsNothing(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Weighted})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Weighted})
 	total := map[string]int{}
 	for range 100 {
 		o.Begin(0)
 		for _, ns := range []string{"blocked", "a", "b"} {
-			o.Push(&order.Item{Priority: 3, Namespace: ns})
+			o.Push(&fairqueue.Item{Priority: 3, Namespace: ns})
 		}
 		for it := o.Next(); it != nil; it = o.Next() {
 			if it.Namespace != "blocked" {
@@ -190,7 +190,7 @@ func TestARoundGoesOnForAShortTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := order.New(order.Config{Mode: order.Strict, Aging: c.aging})
+			o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: c.aging})
 			if o.Continue(5000) {
 				t.Fatal("it goes on before it has begun")
 			}
@@ -216,7 +216,7 @@ func TestARoundGoesOnForAShortTime(t *testing.T) {
 // Scripts write what they like.
 func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 	t.Parallel()
-	o := order.New(order.Config{Mode: order.Strict, Aging: time.Minute})
+	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute})
 	o.Begin(1_700_000_000_000)
 	for _, tt := range []struct {
 		created  int64
@@ -226,7 +226,7 @@ func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 		{math.MinInt64, 0, task.MaxPriority}, {0, 0, task.MaxPriority}, {math.MaxInt64, 3, 3},
 		{1_700_000_000_000 - 60_000, 3, 4}, {math.MaxInt64, math.MaxInt, task.MaxPriority}, {math.MaxInt64, math.MinInt, task.MinPriority},
 	} {
-		it := &order.Item{Created: tt.created, Priority: tt.priority}
+		it := &fairqueue.Item{Created: tt.created, Priority: tt.priority}
 		if got := o.Level(it); got != tt.want {
 			t.Errorf("level %d for created %d, priority %d, want %d", got, tt.created, tt.priority, tt.want)
 		}
@@ -239,10 +239,10 @@ func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 
 func TestParseMode(t *testing.T) {
 	t.Parallel()
-	if m, err := order.ParseMode(" Weighted "); err != nil || m != order.Weighted {
+	if m, err := fairqueue.ParseMode(" Weighted "); err != nil || m != fairqueue.Weighted {
 		t.Errorf("%q %v", m, err)
 	}
-	if _, err := order.ParseMode("fair"); err == nil {
+	if _, err := fairqueue.ParseMode("fair"); err == nil {
 		t.Error("an unknown mode was taken")
 	}
 }
@@ -252,29 +252,29 @@ func TestParseMode(t *testing.T) {
 func TestOrderProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		mode := rapid.SampledFrom([]order.Mode{order.Strict, order.Weighted}).Draw(t, "mode")
+		mode := rapid.SampledFrom([]fairqueue.Mode{fairqueue.Strict, fairqueue.Weighted}).Draw(t, "mode")
 		aging := time.Duration(rapid.SampledFrom([]int{0, 1, 1000}).Draw(t, "aging")) * time.Millisecond
-		o := order.New(order.Config{Mode: mode, Aging: aging})
+		o := fairqueue.New(fairqueue.Config{Mode: mode, Aging: aging})
 		slots := map[string]int{}
 		widest := 1
 		for round := range rapid.IntRange(1, 20).Draw(t, "rounds") {
 			now := int64(round * 100)
 			o.Begin(now)
-			lines := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *order.Item {
-				return &order.Item{Priority: rapid.IntRange(-2, 12).Draw(t, "p"), Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "ns"),
+			lines := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *fairqueue.Item {
+				return &fairqueue.Item{Priority: rapid.IntRange(-2, 12).Draw(t, "p"), Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "ns"),
 					Slots: rapid.IntRange(0, 4).Draw(t, "slots"), Created: rapid.Int64Range(0, 2000).Draw(t, "created"), ID: fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id"))}
 			}), 0, 12).Draw(t, "lines")
 			for _, l := range lines {
 				o.Push(l)
 			}
 			last := 99
-			seen := map[*order.Item]bool{}
+			seen := map[*fairqueue.Item]bool{}
 			for it := o.Next(); it != nil; it = o.Next() {
 				if seen[it] {
 					t.Fatal("a queue was given twice")
 				}
 				seen[it] = true
-				if mode == order.Strict && o.Level(it) > last {
+				if mode == fairqueue.Strict && o.Level(it) > last {
 					t.Fatalf("level %d after %d", o.Level(it), last)
 				}
 				last = o.Level(it)
@@ -290,7 +290,7 @@ func TestOrderProperties(t *testing.T) {
 		for range 50 {
 			o.Begin(0)
 			for _, ns := range []string{"x", "y"} {
-				l := &order.Item{Priority: 3, Namespace: ns, Slots: rapid.IntRange(1, 4).Draw(t, "slots")}
+				l := &fairqueue.Item{Priority: 3, Namespace: ns, Slots: rapid.IntRange(1, 4).Draw(t, "slots")}
 				widest = max(widest, l.Slots)
 				o.Push(l)
 			}
@@ -337,10 +337,10 @@ func TestARoundAllocatesNothing(t *testing.T) {
 	}
 }
 
-func crowd(n int) (*order.Order, []*order.Item) {
-	lines := make([]*order.Item, n)
+func crowd(n int) (*fairqueue.Scheduler, []*fairqueue.Item) {
+	lines := make([]*fairqueue.Item, n)
 	for i := range lines {
-		lines[i] = &order.Item{Priority: i % 11, Namespace: fmt.Sprint("ns", i%10), Created: int64(i), ID: fmt.Sprint(i)}
+		lines[i] = &fairqueue.Item{Priority: i % 11, Namespace: fmt.Sprint("ns", i%10), Created: int64(i), ID: fmt.Sprint(i)}
 	}
-	return order.New(order.Config{Mode: order.Strict, Aging: time.Minute}), lines
+	return fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute}), lines
 }
