@@ -88,7 +88,7 @@ func TestCopiesOfAClaim(t *testing.T) {
 		if got := w.kinds(tk)[2:]; !reflect.DeepEqual(got, []task.Kind{task.ReportFinished, task.ReportFinished}) {
 			w.t.Errorf("a copy after the end is answered with %v", got)
 		}
-		w.ok(w.Settle(w.ctx, "n", tk.ClaimID))
+		w.ok(w.Acknowledge(w.ctx, "n", tk.ClaimID))
 		again()
 		if got := len(w.kinds(tk)); got != 4 || runs.Load() != 1 {
 			w.t.Errorf("after it was settled: %d reports, %d runs", got, runs.Load())

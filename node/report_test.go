@@ -67,7 +67,7 @@ func TestS20_NoEndIsLost(t *testing.T) {
 					w.t.Fatalf("%s was reported as %+v", tk.ID, rs)
 				}
 			}
-			w.ok(w.Settle(w.ctx, "n", claims...))
+			w.ok(w.Acknowledge(w.ctx, "n", claims...))
 			synctest.Wait()
 		}
 		pass(1500 * time.Millisecond)
@@ -92,7 +92,7 @@ func TestUnsettledEndsAreSentAgain(t *testing.T) {
 		if got := len(w.kinds(tk)) - had; got != 3 {
 			w.t.Errorf("sent again %d times in 15 s, want 3: after 2, 4 and 8 s", got)
 		}
-		w.ok(w.Settle(w.ctx, "n", tk.ClaimID))
+		w.ok(w.Acknowledge(w.ctx, "n", tk.ClaimID))
 		synctest.Wait()
 		had = len(w.kinds(tk))
 		pass(100 * time.Second)

@@ -99,7 +99,7 @@ func (s *teller) Confirm(_ context.Context, _ int64, list []transport.Confirmati
 	return nil
 }
 
-func (s *teller) Settle(_ context.Context, _ int64, list []transport.Acknowledgement) error {
+func (s *teller) Acknowledge(_ context.Context, _ int64, list []transport.Acknowledgement) error {
 	for _, one := range list {
 		s.told <- one
 	}

@@ -37,7 +37,7 @@ type Store interface {
 
 // Transport tells nodes what is settled, and which heartbeats are confirmed.
 type Transport interface {
-	Settle(ctx context.Context, term int64, list []transport.Acknowledgement) error
+	Acknowledge(ctx context.Context, term int64, list []transport.Acknowledgement) error
 	Confirm(ctx context.Context, term int64, list []transport.Confirmation) error
 }
 

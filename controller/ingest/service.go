@@ -153,7 +153,7 @@ func (s *Service) Round(ctx context.Context, records []kafka.Record, after map[i
 
 // Acknowledge tells nodes what is settled. What they are not told, they report again.
 func (s *Service) Acknowledge(ctx context.Context) error {
-	return s.transport.Settle(ctx, s.term, s.ingest.DrainAcknowledged())
+	return s.transport.Acknowledge(ctx, s.term, s.ingest.DrainAcknowledged())
 }
 
 // Run takes in records until the context ends: before Load has succeeded, heartbeats alone.

@@ -97,7 +97,7 @@ func (k *Kafka) oneByOne(e events.Assign) (encoded []events.Encoded, never map[i
 }
 
 // Settle tells nodes which of their final reports are settled. What does not arrive, the nodes will report again.
-func (k *Kafka) Settle(ctx context.Context, term int64, list []Acknowledgement) error {
+func (k *Kafka) Acknowledge(ctx context.Context, term int64, list []Acknowledgement) error {
 	return all(len(list), func(i int) error {
 		e := k.event(list[i].To.Key, term)
 		e.Acknowledged = list[i].Claims
@@ -144,7 +144,7 @@ func (k *Kafka) Announce(ctx context.Context, term int64, partitions int) error 
 	for i := range every {
 		every[i] = i
 	}
-	for _, err := range k.Tell(ctx, term, every) {
+	for _, err := range k.AnnounceTo(ctx, term, every) {
 		if err != nil {
 			return err // the first says enough
 		}
@@ -153,7 +153,7 @@ func (k *Kafka) Announce(ctx context.Context, term int64, partitions int) error 
 }
 
 // Tell writes the term to some partitions of task.assign. It gives an error for each, nil where the term is there.
-func (k *Kafka) Tell(ctx context.Context, term int64, partitions []int) []error {
+func (k *Kafka) AnnounceTo(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	each(len(partitions), func(i int) { errs[i] = k.toAll(ctx, partitions[i], k.event(fleet.Key{}, term)) })
 	return errs

@@ -152,7 +152,7 @@ func TestNothingIsPublishedForTasksThatFitIntoNoEvent(t *testing.T) {
 func TestSettleAndControlNameTheirIncarnation(t *testing.T) {
 	t.Parallel()
 	bus, k := setup()
-	if err := k.Settle(t.Context(), 3, []transport.Acknowledgement{{To: to, Claims: []string{"c1", "c2"}}}); err != nil {
+	if err := k.Acknowledge(t.Context(), 3, []transport.Acknowledgement{{To: to, Claims: []string{"c1", "c2"}}}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := events.DecodeAssign(bus.Records(events.TopicAssign)[0].Value)
@@ -198,7 +198,7 @@ func TestTellSaysWhereTheTermIs(t *testing.T) {
 		}
 		return true, nil
 	})
-	errs := k.Tell(t.Context(), 9, []int{0, 1})
+	errs := k.AnnounceTo(t.Context(), 9, []int{0, 1})
 	if len(errs) != 2 || !errors.Is(errs[0], kafka.ErrNotSent) || errs[1] != nil || len(bus.Records(events.TopicAssign)) != 1 {
 		t.Errorf("%v", errs)
 	}

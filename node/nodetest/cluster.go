@@ -197,7 +197,7 @@ func (c *Cluster) Assign(ctx context.Context, nodeID string, tasks ...events.Ass
 }
 
 // Settle confirms the ends of claims.
-func (c *Cluster) Settle(ctx context.Context, nodeID string, claimIDs ...string) error {
+func (c *Cluster) Acknowledge(ctx context.Context, nodeID string, claimIDs ...string) error {
 	return c.publish(ctx, nodeID, events.Assign{Acknowledged: claimIDs})
 }
 
@@ -333,5 +333,5 @@ func (c *Cluster) Do(ctx context.Context, nodeID, class string, attachments any)
 	if err != nil {
 		return task.Report{}, err
 	}
-	return r, c.Settle(ctx, nodeID, t.ClaimID)
+	return r, c.Acknowledge(ctx, nodeID, t.ClaimID)
 }

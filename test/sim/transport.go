@@ -40,10 +40,10 @@ func (t *lineTransport) Assign(ctx context.Context, term int64, batches []transp
 }
 
 // Settle tells nodes what is settled.
-func (t *lineTransport) Settle(ctx context.Context, term int64, list []transport.Acknowledgement) (err error) {
+func (t *lineTransport) Acknowledge(ctx context.Context, term int64, list []transport.Acknowledgement) (err error) {
 	sortBy(list, func(s transport.Acknowledgement) string { return s.To.Node + " " + s.To.Incarnation }) // it comes off a map
 	for i := range list {
-		if e := t.to.Settle(ctx, term, list[i:i+1]); e != nil && err == nil {
+		if e := t.to.Acknowledge(ctx, term, list[i:i+1]); e != nil && err == nil {
 			err = e
 		}
 	}
