@@ -1,0 +1,91 @@
+package loop
+
+import (
+	"context"
+	"time"
+)
+
+// MaxWakes is how many wakes a loop can have.
+const MaxWakes = 3
+
+// Loop is one thing that a process does over and over.
+type Loop struct {
+	// Name identifies the loop in logs and in the simulation.
+	Name string
+	// Wakes run the next step before its time. There are at most [MaxWakes].
+	Wakes []Wake
+	// Step does the work once and returns when it wants to run next. By is the wake that fired; it is nil when the step's time came.
+	// After an error the runner pauses by Backoff instead, unless the step returned [Done].
+	Step func(ctx context.Context, by Wake) (Next, error)
+	// First says when the first step runs. The zero value means at once.
+	First Next
+	// Deadline bounds one step; zero means no bound.
+	Deadline time.Duration
+	// Backoff is the pause after a failed step.
+	Backoff Backoff
+	// Failure is what the log says, as a warning, when a step fails after one that did not. An empty Failure logs nothing.
+	Failure string
+	// Quiet logs failures at debug level: they do no harm, or others report them.
+	Quiet bool
+	// End, if set, runs once, after the last step. The context that it gets may have ended.
+	End func(ctx context.Context)
+}
+
+// Next says when a loop wants to run next. The zero value means at once.
+type Next struct {
+	after time.Duration // < 0: only a wake
+	deaf  bool
+	done  bool
+	keep  bool
+}
+
+// After runs the next step after d, or when a wake fires before.
+func After(d time.Duration) Next { return Next{after: max(d, 0)} }
+
+// Rest runs the next step after d, whatever fires before. A wake that fires meanwhile is not lost: it counts after the rest.
+func Rest(d time.Duration) Next { return Next{after: max(d, 0), deaf: true} }
+
+// OnWake runs the next step when a wake fires.
+func OnWake() Next { return Next{after: forever} }
+
+// Done ends the loop.
+func Done() Next { return Next{done: true} }
+
+// KeepBackoff returns n for a step that did not fail, but did not show that the failure is over either: the next failure goes on with
+// the doubled pause.
+func (n Next) KeepBackoff() Next {
+	n.keep = true
+	return n
+}
+
+// forever is a wait that only a wake or the end of the context ends.
+const forever time.Duration = -1
+
+// Backoff is a pause that doubles with each failure in a row. A pause is drawn from the upper half of its length, so that processes
+// that failed together do not try again together.
+type Backoff struct {
+	First time.Duration // pause after the first failure; zero means [DefaultFirst]
+	Max   time.Duration // longest pause; zero means [DefaultMax], or First if that is longer
+}
+
+// Defaults of [Backoff].
+const (
+	DefaultFirst = 50 * time.Millisecond
+	DefaultMax   = 2 * time.Second
+)
+
+// Pause returns the pause after so many failures in a row. Jitter is in [0, 1).
+func (b Backoff) Pause(failures int, jitter float64) time.Duration {
+	first, longest := b.First, b.Max
+	if first == 0 {
+		first = DefaultFirst
+	}
+	if longest == 0 {
+		longest = max(first, DefaultMax)
+	}
+	d := min(first, longest)
+	for ; failures > 1 && d < longest; failures-- {
+		d = min(2*d, longest)
+	}
+	return d - time.Duration(jitter*float64(d/2))
+}
