@@ -17,7 +17,7 @@ import (
 func (s *system) beatsAloud() int {
 	n := 0
 	for _, r := range s.bus.Records(events.TopicStatus) {
-		if st, err := events.DecodeStatus(r.Value); err == nil && st.Beat != nil {
+		if st, err := events.DecodeStatus(r.Value); err == nil && st.Heartbeat != nil {
 			n++
 		}
 	}

@@ -58,10 +58,10 @@ type boasts struct {
 	class string
 }
 
-func (b *boasts) Beat(ctx context.Context, n *registry.Node) error {
+func (b *boasts) Heartbeat(ctx context.Context, n *registry.Node) error {
 	c := *n
 	c.Classes = append(slices.Clone(n.Classes), b.class)
-	return b.Registry.Beat(ctx, &c)
+	return b.Registry.Heartbeat(ctx, &c)
 }
 
 // TestC19_ANodeThatDoesNotKnowAClassFailsNothing: even one that is sent such tasks, here since it says the wrong thing, gives them back.

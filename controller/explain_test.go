@@ -70,10 +70,10 @@ type odd struct {
 	say func(*registry.Node)
 }
 
-func (o *odd) Beat(ctx context.Context, n *registry.Node) error {
+func (o *odd) Heartbeat(ctx context.Context, n *registry.Node) error {
 	c := *n
 	o.say(&c)
-	return o.Registry.Beat(ctx, &c)
+	return o.Registry.Heartbeat(ctx, &c)
 }
 
 // TestANodeThatReportsNonsenseGetsNoWork, and is shown with the reason, by itself and to whoever asks why a task waits. One that makes sense

@@ -17,11 +17,11 @@ type hesitant struct {
 	deaf, mute atomic.Bool // requests get lost; answers get lost
 }
 
-func (h *hesitant) Beat(ctx context.Context, n *registry.Node) error {
+func (h *hesitant) Heartbeat(ctx context.Context, n *registry.Node) error {
 	if h.deaf.Load() {
 		return registry.ErrUnavailable
 	}
-	err := h.Registry.Beat(ctx, n)
+	err := h.Registry.Heartbeat(ctx, n)
 	if h.mute.Load() {
 		return registry.ErrUnavailable
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -240,7 +241,11 @@ func (l *leadership) announce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("learn the partitions of %s: %w", events.TopicAssign, err)
 	}
-	return l.c.transport.Announce(ctx, l.lease.Term(), n)
+	every := make([]int, n)
+	for i := range every {
+		every[i] = i
+	}
+	return errors.Join(l.c.transport.Announce(ctx, l.lease.Term(), every)...)
 }
 
 // followEvery is the time between two looks at the settings that another controller may have changed.

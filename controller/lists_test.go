@@ -18,8 +18,8 @@ func (s *system) speak(n registry.Node, a events.Assign) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	a.By("controller", doc.Term)
-	a.For(n.ID, n.Incarnation)
+	a.SetSender("controller", doc.Term)
+	a.SetRecipient(n.ID, n.Incarnation)
 	values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
 	if err != nil {
 		s.t.Fatal(err)

@@ -87,11 +87,11 @@ func (c *cuttable) Publish(ctx context.Context, topic string, partition int, rec
 	return c.Bus.Publish(ctx, topic, partition, records)
 }
 
-func (c *cuttable) Beat(ctx context.Context, n *registry.Node) error {
+func (c *cuttable) Heartbeat(ctx context.Context, n *registry.Node) error {
 	if c.cut.Load() {
 		return errCut
 	}
-	return c.registry.Beat(ctx, n)
+	return c.registry.Heartbeat(ctx, n)
 }
 
 func (c *cuttable) Leave(ctx context.Context, id, incarnation string) error {

@@ -106,7 +106,7 @@ func TestC18_AStolenLeaseEndsTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		thief := registry.Node{ID: mine.ID, Incarnation: "thief", Counter: 1, Mode: registry.ModeNode, State: registry.Online}
-		if err := s.registry.Beat(t.Context(), &thief); err != nil {
+		if err := s.registry.Heartbeat(t.Context(), &thief); err != nil {
 			t.Fatal(err)
 		}
 		stolen := time.Now()

@@ -17,10 +17,10 @@ type proven struct {
 	crashed  bool
 }
 
-func (p *proven) Beat(ctx context.Context, n *registry.Node) error {
+func (p *proven) Heartbeat(ctx context.Context, n *registry.Node) error {
 	c := *n
 	c.Replaces, c.Crashed = p.replaces, p.crashed
-	return p.Registry.Beat(ctx, &c)
+	return p.Registry.Heartbeat(ctx, &c)
 }
 
 // A node that is started again and proves that its predecessor is dead takes its place, and its tasks run again, at once. A crash counts

@@ -124,8 +124,8 @@ func TestC40_AKilledNodesFetchedEventsAreNotLost(t *testing.T) {
 // slowly is a registry whose first answer to a node takes so long that a leader has sent it work before.
 type slowly struct{ node.Registry }
 
-func (r slowly) Beat(ctx context.Context, n *registry.Node) error {
-	err := r.Registry.Beat(ctx, n)
+func (r slowly) Heartbeat(ctx context.Context, n *registry.Node) error {
+	err := r.Registry.Heartbeat(ctx, n)
 	if n.Counter == 1 {
 		pass(1500 * time.Millisecond)
 	}

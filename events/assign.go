@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -24,12 +25,12 @@ type Assign struct {
 	Term         int64                `json:"term"`
 	Incarnation  string               `json:"incarnation,omitempty"`
 	Tasks        []AssignedTask       `json:"tasks,omitempty"`
-	Acknowledged []string             `json:"settled,omitempty"` // claim ids whose final report is stored, or came too late for good
-	Beats        []ConfirmedHeartbeat `json:"beats,omitempty"`   // heartbeats that came over task.status and are confirmed
+	Acknowledged []string             `json:"acknowledged,omitempty"` // claim ids whose final report is stored, or came too late for good
+	Heartbeats   []ConfirmedHeartbeat `json:"heartbeats,omitempty"`   // heartbeats that came over task.status and are confirmed
 
-	// Turn is how many tasks ROUND_ROBIN counts for the incarnation after this event; 0 = not said. The node's heartbeats tell it to the next
+	// RoundRobinCount is how many tasks ROUND_ROBIN counts for the incarnation after this event; 0 = not said. The node's heartbeats tell it to the next
 	// leader, see [Beat]. When the event is split, each value has it: what is claimed will be sent, if not by this leader.
-	Turn int64 `json:"turn,omitempty"`
+	RoundRobinCount int64 `json:"roundRobinCount,omitempty"`
 }
 
 // ConfirmedHeartbeat confirms one heartbeat of one incarnation, which trusts itself again from the time on at which it sent it.
@@ -73,20 +74,20 @@ type Encoded struct {
 	From, To   int // the items [From, To)
 }
 
-// maxSettled and MaxBeats bound the settled claims and the confirmed heartbeats of one value, so that they never need splitting by size.
+// maxAcknowledged and MaxHeartbeats bound the settled claims and the confirmed heartbeats of one value, so that they never need splitting by size.
 const (
-	maxSettled = 2000
-	MaxBeats   = 1000
+	maxAcknowledged = 2000
+	MaxHeartbeats   = 1000
 )
 
 // EncodeAssign encodes a, split by tasks so that no value is longer than limit bytes. All the settled claims and heartbeats are in the first value.
 // An announcement without tasks and settled claims is one value.
 func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
-	if len(a.Acknowledged) > maxSettled {
-		return nil, fmt.Errorf("%s: %d settled claims in one event, %d at most: %w", TopicAssign, len(a.Acknowledged), maxSettled, ErrTooLarge)
+	if len(a.Acknowledged) > maxAcknowledged {
+		return nil, fmt.Errorf("%s: %d settled claims in one event, %d at most: %w", TopicAssign, len(a.Acknowledged), maxAcknowledged, ErrTooLarge)
 	}
-	if len(a.Beats) > MaxBeats {
-		return nil, fmt.Errorf("%s: %d heartbeats in one event, %d at most: %w", TopicAssign, len(a.Beats), MaxBeats, ErrTooLarge)
+	if len(a.Heartbeats) > MaxHeartbeats {
+		return nil, fmt.Errorf("%s: %d heartbeats in one event, %d at most: %w", TopicAssign, len(a.Heartbeats), MaxHeartbeats, ErrTooLarge)
 	}
 	tasks := a.Tasks
 	raw := make([]json.RawMessage, len(tasks))
@@ -129,7 +130,7 @@ func EncodeAssign(a Assign, limit int) ([]Encoded, error) {
 			return err
 		}
 		out = append(out, Encoded{Key: []byte(part.ID), Value: value, From: from, To: to})
-		a.Acknowledged, a.Beats = nil, nil
+		a.Acknowledged, a.Heartbeats = nil, nil
 		return nil
 	})
 	if err != nil {
@@ -156,10 +157,18 @@ func keyOf(a Assign) string {
 
 // DecodeAssign reads a value of task.assign.
 func DecodeAssign(value []byte) (Assign, error) {
-	var a Assign
-	if err := unmarshal(TopicAssign, value, &a, &a.Version); err != nil {
+	var w struct { // with the names that writers before 0.1 used
+		Assign
+		Settled []string             `json:"settled"`
+		Beats   []ConfirmedHeartbeat `json:"beats"`
+		Turn    int64                `json:"turn"`
+	}
+	if err := unmarshal(TopicAssign, value, &w, &w.Version); err != nil {
 		return Assign{}, err
 	}
+	a := w.Assign
+	a.Acknowledged, a.Heartbeats = append(a.Acknowledged, w.Settled...), append(a.Heartbeats, w.Beats...)
+	a.RoundRobinCount = cmp.Or(a.RoundRobinCount, w.Turn)
 	for i := range a.Tasks {
 		if t := &a.Tasks[i]; t.ID == "" || t.ClassName == "" || t.ClaimID == "" || t.Attempt < 1 {
 			return Assign{}, fmt.Errorf("%s: %w: task %d (id %q, className %q, claimId %q, attempt %d) lacks one of these",
@@ -172,8 +181,12 @@ func DecodeAssign(value []byte) (Assign, error) {
 	return a, nil
 }
 
-// For addresses the event to an incarnation of a node.
-func (a *Assign) For(node, incarnation string) { a.Recipient, a.Incarnation = text(node), incarnation }
+// SetRecipient addresses the event to an incarnation of a node.
+func (a *Assign) SetRecipient(node, incarnation string) {
+	a.Recipient, a.Incarnation = text(node), incarnation
+}
 
-// By names the controller that writes the event, and its term.
-func (a *Assign) By(controller string, term int64) { a.Initiator, a.Term = text(controller), term }
+// SetSender names the controller that writes the event, and its term.
+func (a *Assign) SetSender(controller string, term int64) {
+	a.Initiator, a.Term = text(controller), term
+}

@@ -47,8 +47,8 @@ func TestDecodeErrors(t *testing.T) {
 		"a report of no claim": {
 			status, `{"version":1,"node":"n","incarnation":"i","reports":[{"id":"t","attempt":1,"kind":"started"}]}`, events.ErrMalformed, "report 0",
 		},
-		"a heartbeat of nobody":  {status, `{"version":1,"beat":{"counter":1}}`, events.ErrMalformed, "heartbeat"},
-		"a heartbeat of no time": {status, `{"version":1,"node":"n","incarnation":"i","beat":{}}`, events.ErrMalformed, "counter"},
+		"a heartbeat of nobody":  {status, `{"version":1,"heartbeat":{"counter":1}}`, events.ErrMalformed, "heartbeat"},
+		"a heartbeat of no time": {status, `{"version":1,"node":"n","incarnation":"i","heartbeat":{}}`, events.ErrMalformed, "counter"},
 		"reports of nobody": {
 			status, `{"version":1,"reports":[{"id":"t","attempt":1,"claimId":"c","kind":"started"}]}`, events.ErrMalformed, "node",
 		},
@@ -137,11 +137,11 @@ func TestWidth(t *testing.T) {
 func TestOlderEvents(t *testing.T) {
 	t.Parallel()
 	a, err := events.DecodeAssign([]byte(`{"version":1,"recipient":"n","incarnation":"i","tasks":[{"id":"t","className":"c","claimId":"c","attempt":1}]}`))
-	if err != nil || a.Turn != 0 || a.Tasks[0].Slots != 0 || a.Tasks[0].Width() != 1 {
+	if err != nil || a.RoundRobinCount != 0 || a.Tasks[0].Slots != 0 || a.Tasks[0].Width() != 1 {
 		t.Errorf("%+v, %v", a, err)
 	}
 	s, err := events.DecodeStatus([]byte(`{"version":1,"node":"n","incarnation":"i","beat":{"counter":1}}`))
-	if want := (events.Heartbeat{Counter: 1}); err != nil || !reflect.DeepEqual(*s.Beat, want) {
-		t.Errorf("%+v, %v", s.Beat, err)
+	if want := (events.Heartbeat{Counter: 1}); err != nil || !reflect.DeepEqual(*s.Heartbeat, want) {
+		t.Errorf("%+v, %v", s.Heartbeat, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, pattern := range []string{"testdata/*.json", "testdata/python/*.value"} {
+	for _, pattern := range []string{"testdata/*.json", "testdata/old/*.json", "testdata/python/*.value"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)

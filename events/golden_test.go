@@ -27,16 +27,16 @@ func sampleAssign() events.Assign {
 			},
 			{ID: "sample-task-2", ClassName: "EchoWorker", Attempt: 3, ClaimID: "claim-2", CreateDateTime: 1796010393270, Slots: 4},
 		},
-		Acknowledged: []string{"claim-0"}, Turn: 12,
+		Acknowledged: []string{"claim-0"}, RoundRobinCount: 12,
 	}
-	a.By("controller-1", 7)
-	a.For("sample-node-1", "incarnation-1")
+	a.SetSender("controller-1", 7)
+	a.SetRecipient("sample-node-1", "incarnation-1")
 	return a
 }
 
 func announcement() events.Assign {
 	a := events.Assign{CreateDateTime: 1796010399380, UpdateDateTime: 1796010399380}
-	a.By("controller-1", 8)
+	a.SetSender("controller-1", 8)
 	return a
 }
 
@@ -49,12 +49,12 @@ func sampleControl() events.Control {
 
 func confirmation() events.Assign {
 	a := announcement()
-	a.Beats = []events.ConfirmedHeartbeat{{Incarnation: "incarnation-1", Counter: 41}, {Incarnation: "incarnation-2", Counter: 7}}
+	a.Heartbeats = []events.ConfirmedHeartbeat{{Incarnation: "incarnation-1", Counter: 41}, {Incarnation: "incarnation-2", Counter: 7}}
 	return a
 }
 
-// wishes is a control event with commands of every kind.
-func wishes() events.Control {
+// commands is a control event with commands of every kind.
+func commands() events.Control {
 	c := sampleControl()
 	c.Drain = new(true)
 	c.Commands = []events.Command{
@@ -77,13 +77,13 @@ func fence() events.Control {
 	return c
 }
 
-func sampleBeat() events.Status {
+func sampleHeartbeat() events.Status {
 	return events.Status{
 		Node: "sample-node-1", Incarnation: "incarnation-1", At: 1796010411389, Counter: 41,
-		Beat: &events.Heartbeat{
+		Heartbeat: &events.Heartbeat{
 			Counter: 41, Term: 8, Mode: "node", State: "online", Classes: []string{"SleepWorker"}, Labels: map[string]string{"zone": "a"},
 			Capacity: 16, Prefetch: 8, Running: 3, Queued: 2, Received: 10, Finished: 5, Partition: 3, Protocol: 1, Address: "host-1",
-			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269, Turn: 12,
+			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269, RoundRobinCount: 12,
 			CapacityByClass: map[string]int{"SleepWorker": 4}, RunningByClass: map[string]int{"SleepWorker": 3}, SlotsRunning: 3, SlotsQueued: 4,
 			CPUs: 8, MemoryTotal: 1 << 34,
 		},
@@ -186,17 +186,17 @@ func TestGolden(t *testing.T) {
 			one(t)(events.EncodeControl(fence(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeControl),
 			func(any) any { w := fence(); w.Version, w.Commands = events.Version, []events.Command{}; return w },
 		},
-		"wishes": {
-			one(t)(events.EncodeControl(wishes(), events.DefaultMaxBytes)), "sample-task-1", decoder(events.DecodeControl),
-			func(any) any { w := wishes(); w.Version = events.Version; return w },
+		"commands": {
+			one(t)(events.EncodeControl(commands(), events.DefaultMaxBytes)), "sample-task-1", decoder(events.DecodeControl),
+			func(any) any { w := commands(); w.Version = events.Version; return w },
 		},
 		"undrain": {
 			one(t)(events.EncodeControl(undrain(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeControl),
 			func(any) any { w := undrain(); w.Version, w.Commands = events.Version, []events.Command{}; return w },
 		},
-		"beat": {
-			one(t)(events.EncodeStatus(sampleBeat(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeStatus),
-			func(any) any { w := sampleBeat(); w.Version = events.Version; return w },
+		"heartbeat": {
+			one(t)(events.EncodeStatus(sampleHeartbeat(), events.DefaultMaxBytes)), "sample-node-1", decoder(events.DecodeStatus),
+			func(any) any { w := sampleHeartbeat(); w.Version = events.Version; return w },
 		},
 		"status": {
 			one(t)(events.EncodeStatus(status, events.DefaultMaxBytes)), "t1", decoder(events.DecodeStatus),
@@ -237,6 +237,30 @@ func TestGolden(t *testing.T) {
 				t.Errorf("decoded\n%+v\nwant\n%+v", got, want)
 			}
 		})
+	}
+}
+
+// What writers before 0.1 wrote under other names is read as if they had written today's.
+func TestOldNamesAreRead(t *testing.T) {
+	t.Parallel()
+	for name, decode := range map[string]func([]byte) (any, error){
+		"assign": decoder(events.DecodeAssign), "confirmation": decoder(events.DecodeAssign), "heartbeat": decoder(events.DecodeStatus),
+	} {
+		old, err := os.ReadFile(filepath.Join("testdata", "old", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		today, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decode(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := decode(today); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: read as\n%+v\nwant\n%+v, %v", name, got, want, err)
+		}
 	}
 }
 

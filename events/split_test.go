@@ -71,9 +71,9 @@ func TestAssignSplit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(200, 8000).Draw(t, "limit")
-		a := events.Assign{CreateDateTime: 1, UpdateDateTime: 2, Acknowledged: rapid.SliceOfN(ids(), 0, 5).Draw(t, "settled"), Turn: 9}
-		a.By(ids().Draw(t, "controller"), 3)
-		a.For(ids().Draw(t, "node"), ids().Draw(t, "incarnation"))
+		a := events.Assign{CreateDateTime: 1, UpdateDateTime: 2, Acknowledged: rapid.SliceOfN(ids(), 0, 5).Draw(t, "settled"), RoundRobinCount: 9}
+		a.SetSender(ids().Draw(t, "controller"), 3)
+		a.SetRecipient(ids().Draw(t, "node"), ids().Draw(t, "incarnation"))
 		for i, id := range rapid.SliceOfN(ids(), 0, 40).Draw(t, "tasks") {
 			a.Tasks = append(a.Tasks, events.AssignedTask{
 				ID: id, ClassName: "c", Attempt: 1, ClaimID: fmt.Sprint(i), Attachments: attachments().Draw(t, "attachments"),
@@ -99,7 +99,7 @@ func TestAssignSplit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(part.TaskIDs) != len(part.Tasks) || part.ID != string(e.Key) || part.Recipient != a.Recipient || part.Term != 3 || part.Turn != 9 {
+			if len(part.TaskIDs) != len(part.Tasks) || part.ID != string(e.Key) || part.Recipient != a.Recipient || part.Term != 3 || part.RoundRobinCount != 9 {
 				t.Fatalf("part %+v of key %q", part, e.Key)
 			}
 			tasks, settled = append(tasks, part.Tasks...), append(settled, part.Acknowledged...)
@@ -222,9 +222,9 @@ func TestC81_EventsStayUnderTheLimit(t *testing.T) {
 	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("2001 settled claims: %v", err)
 	}
-	a.Acknowledged, a.Beats = nil, make([]events.ConfirmedHeartbeat, events.MaxBeats+1)
+	a.Acknowledged, a.Heartbeats = nil, make([]events.ConfirmedHeartbeat, events.MaxHeartbeats+1)
 	if _, err := events.EncodeAssign(a, events.DefaultMaxBytes); !errors.Is(err, events.ErrTooLarge) {
-		t.Errorf("%d heartbeats: %v", len(a.Beats), err)
+		t.Errorf("%d heartbeats: %v", len(a.Heartbeats), err)
 	}
 	if _, err := events.EncodeAssign(announcement(), 50); !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("an announcement over the limit: %v", err)

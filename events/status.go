@@ -15,8 +15,8 @@ type Status struct {
 	At          int64         `json:"at"`                // epoch ms, by the writer's clock
 	Counter     int64         `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
 	Notice      Notice        `json:"notice,omitempty"`
-	Updated     []string      `json:"updated,omitempty"` // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
-	Beat        *Heartbeat    `json:"beat,omitempty"`    // alone in its value
+	Updated     []string      `json:"updated,omitempty"`   // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
+	Heartbeat   *Heartbeat    `json:"heartbeat,omitempty"` // alone in its value
 	Reports     []task.Report `json:"reports,omitempty"`
 }
 
@@ -24,26 +24,26 @@ type Status struct {
 // says, but for the task list and the predecessor; see registry.Node for what the fields mean. The leader answers it on the node's
 // partition of task.assign, see [ConfirmedHeartbeat].
 type Heartbeat struct {
-	Counter   int64             `json:"counter"`
-	Term      int64             `json:"term,omitempty"` // the highest that the node has seen
-	Turn      int64             `json:"turn,omitempty"` // ROUND_ROBIN's count as the leaders before that term had told it
-	Mode      string            `json:"mode"`
-	State     string            `json:"state"`
-	Classes   []string          `json:"classes"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Capacity  int               `json:"capacity"`
-	Prefetch  int               `json:"prefetch"`
-	Running   int               `json:"running"`
-	Queued    int               `json:"queued"`
-	Received  int64             `json:"received"`
-	Finished  int64             `json:"finished"`
-	Partition int               `json:"partition"`
-	Protocol  int               `json:"protocol"`
-	Address   string            `json:"address"`
-	Version   string            `json:"version"`
-	CPU       float64           `json:"cpu"`
-	Memory    int64             `json:"memory"`
-	StartedAt int64             `json:"startedAt"`
+	Counter         int64             `json:"counter"`
+	Term            int64             `json:"term,omitempty"`            // the highest that the node has seen
+	RoundRobinCount int64             `json:"roundRobinCount,omitempty"` // ROUND_ROBIN's count as the leaders before that term had told it
+	Mode            string            `json:"mode"`
+	State           string            `json:"state"`
+	Classes         []string          `json:"classes"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Capacity        int               `json:"capacity"`
+	Prefetch        int               `json:"prefetch"`
+	Running         int               `json:"running"`
+	Queued          int               `json:"queued"`
+	Received        int64             `json:"received"`
+	Finished        int64             `json:"finished"`
+	Partition       int               `json:"partition"`
+	Protocol        int               `json:"protocol"`
+	Address         string            `json:"address"`
+	Version         string            `json:"version"`
+	CPU             float64           `json:"cpu"`
+	Memory          int64             `json:"memory"`
+	StartedAt       int64             `json:"startedAt"`
 
 	CapacityByClass map[string]int `json:"capacityByClass,omitempty"`
 	RunningByClass  map[string]int `json:"runningByClass,omitempty"`
@@ -53,9 +53,9 @@ type Heartbeat struct {
 	MemoryTotal     int64          `json:"memoryTotal,omitempty"`
 }
 
-// HeaderBeat marks the records of task.status that are heartbeats, so that who only looks for those passes over the others without
+// HeaderHeartbeat marks the records of task.status that are heartbeats, so that who only looks for those passes over the others without
 // decoding them.
-const HeaderBeat = "skalds-beat"
+const HeaderHeartbeat = "skalds-heartbeat"
 
 // Notice is news that is no report.
 type Notice string
@@ -107,7 +107,7 @@ func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 			key = TopicStatus
 		}
 		out = append(out, Encoded{Key: []byte(key), Value: value, From: from, To: to})
-		s.Notice, s.Updated, s.Beat = "", nil, nil
+		s.Notice, s.Updated, s.Heartbeat = "", nil, nil
 		return nil
 	})
 	if err != nil {
@@ -124,9 +124,20 @@ type wireStatus struct {
 
 // DecodeStatus reads a value of task.status. Reports of a kind that this version does not know are left out.
 func DecodeStatus(value []byte) (Status, error) {
-	var s Status
-	if err := unmarshal(TopicStatus, value, &s, &s.Version); err != nil {
+	var w struct { // with the names that writers before 0.1 used
+		Status
+		Beat *struct {
+			Heartbeat
+			Turn int64 `json:"turn"`
+		} `json:"beat"`
+	}
+	if err := unmarshal(TopicStatus, value, &w, &w.Version); err != nil {
 		return Status{}, err
+	}
+	s := w.Status
+	if s.Heartbeat == nil && w.Beat != nil {
+		s.Heartbeat = &w.Beat.Heartbeat
+		s.Heartbeat.RoundRobinCount = w.Beat.Turn
 	}
 	known := s.Reports[:0]
 	for i := range s.Reports {
@@ -143,7 +154,7 @@ func DecodeStatus(value []byte) (Status, error) {
 	if len(s.Reports) > 0 && (s.Node == "" || s.Incarnation == "") {
 		return Status{}, fmt.Errorf("%s: %w: reports without node and incarnation", TopicStatus, ErrMalformed)
 	}
-	if s.Beat != nil && (s.Node == "" || s.Incarnation == "" || s.Beat.Counter < 1 || s.Beat.Partition < 0) {
+	if s.Heartbeat != nil && (s.Node == "" || s.Incarnation == "" || s.Heartbeat.Counter < 1 || s.Heartbeat.Partition < 0) {
 		return Status{}, fmt.Errorf("%s: %w: a heartbeat without node, incarnation or counter", TopicStatus, ErrMalformed)
 	}
 	return s, nil

@@ -32,13 +32,13 @@ func (s *session) beatAloud() {
 	s.aloud = append(s.aloud, sending{n.Counter, sent})
 	s.mu.Unlock()
 	values, err := events.EncodeStatus(events.Status{
-		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Beat: beatOf(&n),
+		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Heartbeat: beatOf(&n),
 	}, s.cfg.EventMaxBytes)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(s.base, min(s.beatTimeout(), s.trustLeft()))
 		defer cancel()
 		err = s.bus.Publish(ctx, events.TopicStatus, s.statusPartition, []kafka.Record{{
-			Key: values[0].Key, Value: values[0].Value, Headers: []kafka.Header{{Key: events.HeaderBeat, Value: []byte("1")}},
+			Key: values[0].Key, Value: values[0].Value, Headers: []kafka.Header{{Key: events.HeaderHeartbeat, Value: []byte("1")}},
 		}})
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *session) heardLocked(beats []events.ConfirmedHeartbeat) {
 
 func beatOf(n *registry.Node) *events.Heartbeat {
 	return &events.Heartbeat{
-		Counter: n.Counter, Term: n.Term, Turn: n.Turn, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
+		Counter: n.Counter, Term: n.Term, RoundRobinCount: n.RoundRobinCount, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
 		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
 		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version, CPU: n.CPU, Memory: n.Memory,
 		StartedAt: n.StartedAt, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,

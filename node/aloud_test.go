@@ -29,7 +29,7 @@ func aloud(w *world) (b *blocker, reg *hooked) {
 func (w *world) beats() []events.Status {
 	var list []events.Status
 	for _, s := range w.Statuses() {
-		if s.Beat != nil {
+		if s.Heartbeat != nil {
 			list = append(list, s)
 		}
 	}
@@ -40,9 +40,9 @@ func (w *world) beats() []events.Status {
 func (w *world) confirmFor(d time.Duration) events.Status {
 	var last events.Status
 	for end := time.Now().Add(d); time.Now().Before(end); pass(100 * time.Millisecond) {
-		if all := w.beats(); len(all) > 0 && all[len(all)-1].Beat.Counter != last.Counter {
+		if all := w.beats(); len(all) > 0 && all[len(all)-1].Heartbeat.Counter != last.Counter {
 			last = all[len(all)-1]
-			w.ok(w.Confirm(w.ctx, "n", last.Beat.Counter))
+			w.ok(w.Confirm(w.ctx, "n", last.Heartbeat.Counter))
 		}
 	}
 	return last
@@ -74,8 +74,8 @@ func TestANodeWithoutARegistryLivesOnThroughTheLeader(t *testing.T) {
 					w.t.Fatalf("it stopped all the same: %v", cause)
 				default:
 				}
-				if last.Beat.Running != 1 || last.Beat.Partition != events.Partition("n", 4) || last.Incarnation == "" || last.Beat.Term != 1 {
-					w.t.Errorf("the heartbeat says %+v", last.Beat)
+				if last.Heartbeat.Running != 1 || last.Heartbeat.Partition != events.Partition("n", 4) || last.Incarnation == "" || last.Heartbeat.Term != 1 {
+					w.t.Errorf("the heartbeat says %+v", last.Heartbeat)
 				}
 				if cause := <-b.ended; !errors.Is(cause, node.ErrLeaseLost) {
 					w.t.Errorf("cause %v", cause)
@@ -96,7 +96,7 @@ func TestWhatConfirmsNothing(t *testing.T) {
 		"not sent":        func(w *world, counter int64) error { return w.Confirm(w.ctx, "n", counter+1000) },
 		"by the registry": func(w *world, _ int64) error { return w.Confirm(w.ctx, "n", 1) },
 		"too old": func(w *world, _ int64) error {
-			return w.Confirm(w.ctx, "n", w.beats()[0].Beat.Counter)
+			return w.Confirm(w.ctx, "n", w.beats()[0].Heartbeat.Counter)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWhatConfirmsNothing(t *testing.T) {
 					case cause = <-b.ended:
 					case <-time.After(100 * time.Millisecond):
 						if all := w.beats(); len(all) > 0 && (name != "too old" || time.Since(confirmed) > 6*time.Second) {
-							w.ok(confirm(w, all[len(all)-1].Beat.Counter))
+							w.ok(confirm(w, all[len(all)-1].Heartbeat.Counter))
 						}
 					}
 				}
@@ -138,8 +138,8 @@ func TestALateConfirmationRevivesNothing(t *testing.T) {
 			w.t.Error("it ended without a cause")
 		}
 		all := w.beats()
-		a := events.Assign{Beats: []events.ConfirmedHeartbeat{{Incarnation: first.Incarnation, Counter: all[len(all)-1].Beat.Counter}}} // sent a moment ago
-		a.By("nodetest", 1)
+		a := events.Assign{Heartbeats: []events.ConfirmedHeartbeat{{Incarnation: first.Incarnation, Counter: all[len(all)-1].Heartbeat.Counter}}} // sent a moment ago
+		a.SetSender("nodetest", 1)
 		e := one(w.t, a)
 		w.ok(w.Bus.Publish(w.ctx, events.TopicAssign, first.Partition, []kafka.Record{{Key: e.Key, Value: e.Value}}))
 		reg.set(nil)

@@ -58,8 +58,8 @@ func BenchmarkNoop(b *testing.B) {
 			a.Tasks = append(a.Tasks, t)
 			settled = append(settled, t.ClaimID)
 		}
-		a.By("bench", 1)
-		a.For("n", registered.Incarnation)
+		a.SetSender("bench", 1)
+		a.SetRecipient("n", registered.Incarnation)
 		values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
 		if err != nil {
 			b.Fatal(err)

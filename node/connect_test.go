@@ -98,8 +98,8 @@ func TestOnTheWire(t *testing.T) {
 		t.Fatalf("registered as %+v, %v", rn, err)
 	}
 	a := events.Assign{Tasks: []events.AssignedTask{{ID: "t", ClassName: "c", Attempt: 1, ClaimID: "claim"}}}
-	a.By("test", 1)
-	a.For(rn.ID, rn.Incarnation)
+	a.SetSender("test", 1)
+	a.SetRecipient(rn.ID, rn.Incarnation)
 	e := one(t, a)
 	if err := client.Publish(ctx, events.TopicAssign, rn.Partition, []kafka.Record{{Key: e.Key, Value: e.Value}}); err != nil {
 		t.Fatal(err)

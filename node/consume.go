@@ -88,9 +88,9 @@ func (s *session) take(a *events.Assign) {
 		return
 	}
 	if a.Recipient != "" {
-		s.terms.tell(a.Turn)
+		s.terms.tell(a.RoundRobinCount)
 	}
-	s.heardLocked(a.Beats)
+	s.heardLocked(a.Heartbeats)
 	s.claims.settle(a.Acknowledged)
 	now := s.now()
 	for i := range a.Tasks {

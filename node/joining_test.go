@@ -75,7 +75,7 @@ func TestS19_RegisteredMeansReady(t *testing.T) {
 func TestTakenID(t *testing.T) {
 	bubble(t, func(w *world) {
 		other := registry.Node{ID: "n", Incarnation: "other", Counter: 1, Mode: registry.ModeNode, State: registry.Online}
-		w.ok(w.Registry.Beat(w.ctx, &other))
+		w.ok(w.Registry.Heartbeat(w.ctx, &other))
 		n := w.node("n", nil)
 		b := newBlocker()
 		node.Handle(n, "c", b.run)
@@ -88,7 +88,7 @@ func TestTakenID(t *testing.T) {
 		<-b.began
 		w.Registry.Empty()
 		other.Counter++
-		w.ok(w.Registry.Beat(w.ctx, &other))
+		w.ok(w.Registry.Heartbeat(w.ctx, &other))
 		if cause := <-b.ended; !errors.Is(cause, node.ErrLeaseLost) {
 			w.t.Errorf("cause %v", cause)
 		}

@@ -137,15 +137,15 @@ type hooked struct {
 	sent []time.Time // of every heartbeat
 }
 
-func (h *hooked) Beat(ctx context.Context, n *registry.Node) error {
+func (h *hooked) Heartbeat(ctx context.Context, n *registry.Node) error {
 	h.mu.Lock()
 	f := h.beat
 	h.sent = append(h.sent, time.Now())
 	h.mu.Unlock()
 	if f == nil {
-		return h.Registry.Beat(ctx, n)
+		return h.Registry.Heartbeat(ctx, n)
 	}
-	return f(ctx, n, h.Registry.Beat)
+	return f(ctx, n, h.Registry.Heartbeat)
 }
 
 func (h *hooked) set(f func(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error) {

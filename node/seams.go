@@ -31,8 +31,8 @@ type ReadableBus[R Reader] interface {
 
 // Registry is what a node needs of the registry.
 type Registry interface {
-	// Beat registers or renews. It gives registry.ErrTaken if another incarnation holds the id.
-	Beat(ctx context.Context, n *registry.Node) error
+	// Heartbeat registers or renews. It gives registry.ErrTaken if another incarnation holds the id.
+	Heartbeat(ctx context.Context, n *registry.Node) error
 	// Leave removes the node's keys, if they are this incarnation's.
 	Leave(ctx context.Context, id, incarnation string) error
 }

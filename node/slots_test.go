@@ -175,32 +175,32 @@ func TestTurnOverAChangeOfLeader(t *testing.T) {
 			w.assign("n", "c", 1)
 		}
 		say(1, 5)
-		if got := read(); got.Term != 1 || got.Turn != 0 {
-			t.Errorf("of the first leader: term %d, turn %d", got.Term, got.Turn)
+		if got := read(); got.Term != 1 || got.RoundRobinCount != 0 {
+			t.Errorf("of the first leader: term %d, turn %d", got.Term, got.RoundRobinCount)
 		}
 		say(1, 6)
 		pass(10 * time.Second)
 		before := read()
-		if before.Term != 1 || before.Turn != 0 {
-			t.Errorf("later: term %d, turn %d", before.Term, before.Turn)
+		if before.Term != 1 || before.RoundRobinCount != 0 {
+			t.Errorf("later: term %d, turn %d", before.Term, before.RoundRobinCount)
 		}
 		say(2, 7)
 		got := read()
-		if got.Term != 2 || got.Turn != 6 || got.Counter != before.Counter+1 {
-			t.Errorf("of the second leader: term %d, turn %d, heartbeat %d after %d", got.Term, got.Turn, got.Counter, before.Counter)
+		if got.Term != 2 || got.RoundRobinCount != 6 || got.Counter != before.Counter+1 {
+			t.Errorf("of the second leader: term %d, turn %d, heartbeat %d after %d", got.Term, got.RoundRobinCount, got.Counter, before.Counter)
 		}
 		say(1, 99) // not heard
 		say(3, 8)  // its heartbeat must wait: only one in an interval goes out of turn
 		if again := read(); again.Counter != got.Counter {
 			t.Errorf("heartbeat %d after %d at once", again.Counter, got.Counter)
 		}
-		if got := w.nextBeat("n"); got.Term != 3 || got.Turn != 7 || got.Counter != before.Counter+2 {
-			t.Errorf("of the third leader: term %d, turn %d, heartbeat %d after %d", got.Term, got.Turn, got.Counter, before.Counter)
+		if got := w.nextBeat("n"); got.Term != 3 || got.RoundRobinCount != 7 || got.Counter != before.Counter+2 {
+			t.Errorf("of the third leader: term %d, turn %d, heartbeat %d after %d", got.Term, got.RoundRobinCount, got.Counter, before.Counter)
 		}
 		reg.set(refuse) // heartbeats go over task.status
 		say(4, 0)
 		synctest.Wait()
-		if list := w.beats(); len(list) != 1 || list[0].Beat.Term != 4 || list[0].Beat.Turn != 8 {
+		if list := w.beats(); len(list) != 1 || list[0].Heartbeat.Term != 4 || list[0].Heartbeat.RoundRobinCount != 8 {
 			t.Errorf("over task.status: %+v", list)
 		}
 	})

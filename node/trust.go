@@ -232,7 +232,7 @@ func (s *session) beat(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	n := s.heartbeat()
-	return s.registry.Beat(ctx, &n)
+	return s.registry.Heartbeat(ctx, &n)
 }
 
 // heartbeat makes the next heartbeat.
@@ -244,7 +244,7 @@ func (s *session) heartbeat() registry.Node {
 	s.node.StartedAt = min(s.node.StartedAt, s.now()) // the clock was ahead, and has been set right
 	n := s.node
 	n.CPU, n.Memory, n.CPUs, n.MemoryTotal = r.cpu, r.memory, r.cpus, r.memoryTotal
-	n.Term, n.Turn = s.terms.term, s.terms.before
+	n.Term, n.RoundRobinCount = s.terms.term, s.terms.before
 	c := s.claims
 	n.Running, n.Queued, n.Received, n.Finished = c.running, len(c.queue), c.received, c.finished
 	n.SlotsRunning, n.SlotsQueued, n.RunningByClass = c.room.used, c.room.queued, c.room.taken()

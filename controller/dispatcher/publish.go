@@ -29,7 +29,7 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 	}
 	d.mu.Lock()
 	for i := range batches {
-		batches[i].Turn = d.cluster.Served(batches[i].To.Node)
+		batches[i].RoundRobinCount = d.cluster.Served(batches[i].To.Node)
 	}
 	d.mu.Unlock()
 	var sent []string

@@ -27,7 +27,7 @@ func TestPlacementHearsOfNoNonsense(t *testing.T) {
 		func(t *rapid.T, n *registry.Node) { n.Queued = int(number.Draw(t, "queued")) },
 		func(t *rapid.T, n *registry.Node) { n.SlotsRunning = int(number.Draw(t, "slots running")) },
 		func(t *rapid.T, n *registry.Node) { n.SlotsQueued = int(number.Draw(t, "slots queued")) },
-		func(t *rapid.T, n *registry.Node) { n.Term, n.Turn = 3, number.Draw(t, "turn") },
+		func(t *rapid.T, n *registry.Node) { n.Term, n.RoundRobinCount = 3, number.Draw(t, "turn") },
 		func(t *rapid.T, n *registry.Node) {
 			n.CPU, n.CPUs = fraction.Draw(t, "cpu"), int(number.Draw(t, "cpus"))
 		},

@@ -176,7 +176,7 @@ func (f *Fleet) recount(now time.Duration, to Placer) {
 	}
 	lowest, known := int64(0), false
 	for _, m := range f.taking {
-		switch turn := m.beat.Turn; {
+		switch turn := m.beat.RoundRobinCount; {
 		case m.beat.Term < f.cfg.Term:
 			if now-f.firstLook <= f.cfg.StaleAfter {
 				return
@@ -188,7 +188,7 @@ func (f *Fleet) recount(now time.Duration, to Placer) {
 	f.recounted = true
 	for _, id := range slices.Sorted(maps.Keys(f.taking)) {
 		m := f.taking[id]
-		by := m.beat.Turn
+		by := m.beat.RoundRobinCount
 		if by == 0 || m.beat.Term < f.cfg.Term {
 			by = lowest // it has just joined, or is not known
 		}
@@ -207,7 +207,7 @@ func (f *Fleet) node(m *member, now time.Duration) placement.Node {
 		n.Memory = float64(m.beat.Memory) / float64(m.beat.MemoryTotal)
 	}
 	if f.recounted && m.beat.Term >= f.cfg.Term {
-		n.Served = m.beat.Turn
+		n.Served = m.beat.RoundRobinCount
 	}
 	return n
 }

@@ -54,7 +54,7 @@ func TestChangesAddUpToTheView(t *testing.T) {
 			n.Running, n.Queued = rapid.IntRange(-1, 4).Draw(t, "running"), rapid.IntRange(0, 1).Draw(t, "queued")
 			n.State = rapid.SampledFrom([]registry.State{registry.Online, registry.Online, registry.Online, registry.Draining}).Draw(t, "state")
 			n.Capacity = rapid.SampledFrom([]int{4, 4, 4, 0, 8}).Draw(t, "capacity")
-			n.Term, n.Turn = rapid.SampledFrom([]int64{0, 3}).Draw(t, "term"), rapid.Int64Range(0, 9).Draw(t, "turn")
+			n.Term, n.RoundRobinCount = rapid.SampledFrom([]int64{0, 3}).Draw(t, "term"), rapid.Int64Range(0, 9).Draw(t, "turn")
 			n.CPU, n.CPUs = rapid.Float64Range(0, 2).Draw(t, "cpu"), 2
 			return n
 		}

@@ -41,7 +41,7 @@ func (s *Service) Hear(records []kafka.Record) {
 		if !isBeat(&records[i]) {
 			continue
 		}
-		if st, err := events.DecodeStatus(records[i].Value); err == nil && st.Beat != nil { // else Round puts it into quarantine
+		if st, err := events.DecodeStatus(records[i].Value); err == nil && st.Heartbeat != nil { // else Round puts it into quarantine
 			room = s.hear(&st) || room
 		}
 	}
@@ -49,7 +49,9 @@ func (s *Service) Hear(records []kafka.Record) {
 }
 
 func isBeat(r *kafka.Record) bool {
-	return slices.ContainsFunc(r.Headers, func(h kafka.Header) bool { return h.Key == events.HeaderBeat })
+	return slices.ContainsFunc(r.Headers, func(h kafka.Header) bool {
+		return h.Key == events.HeaderHeartbeat || h.Key == "skalds-beat" // as nodes before 0.1 mark it
+	})
 }
 
 // hear takes in one heartbeat, to be confirmed. It says whether its node may take work that it did not before.
@@ -57,7 +59,7 @@ func (s *Service) hear(st *events.Status) (room bool) {
 	b := s.beats
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over || st.Beat.Term > s.term {
+	if b.over || st.Heartbeat.Term > s.term {
 		b.over = true
 		clear(b.pending)
 		return false
@@ -66,12 +68,12 @@ func (s *Service) hear(st *events.Status) (room bool) {
 	if !confirm {
 		return false
 	}
-	to := b.pending[st.Beat.Partition]
+	to := b.pending[st.Heartbeat.Partition]
 	if to == nil {
 		to = make(map[string]int64)
-		b.pending[st.Beat.Partition] = to
+		b.pending[st.Heartbeat.Partition] = to
 	}
-	to[st.Incarnation] = st.Beat.Counter
+	to[st.Incarnation] = st.Heartbeat.Counter
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -99,10 +101,10 @@ func (s *Service) Confirm(ctx context.Context) error {
 	var list []transport.Confirmation
 	for _, partition := range slices.Sorted(maps.Keys(pending)) {
 		counters := pending[partition]
-		for page := range slices.Chunk(slices.Sorted(maps.Keys(counters)), events.MaxBeats) {
-			c := transport.Confirmation{Partition: partition, Beats: make([]events.ConfirmedHeartbeat, len(page))}
+		for page := range slices.Chunk(slices.Sorted(maps.Keys(counters)), events.MaxHeartbeats) {
+			c := transport.Confirmation{Partition: partition, Heartbeats: make([]events.ConfirmedHeartbeat, len(page))}
 			for i, incarnation := range page {
-				c.Beats[i] = events.ConfirmedHeartbeat{Incarnation: incarnation, Counter: counters[incarnation]}
+				c.Heartbeats[i] = events.ConfirmedHeartbeat{Incarnation: incarnation, Counter: counters[incarnation]}
 			}
 			list = append(list, c)
 		}
@@ -186,12 +188,12 @@ func (s *Service) Overhear(ctx context.Context, partition int, from kafka.Positi
 }
 
 func nodeOf(st *events.Status) *registry.Node {
-	b := st.Beat
+	b := st.Heartbeat
 	return &registry.Node{
 		ID: st.Node, Incarnation: st.Incarnation, Counter: b.Counter, Mode: b.Mode, State: registry.State(b.State), Classes: b.Classes,
 		Labels: b.Labels, Capacity: b.Capacity, Prefetch: b.Prefetch, Running: b.Running, Queued: b.Queued, Received: b.Received,
 		Finished: b.Finished, Partition: b.Partition, Protocol: b.Protocol, Address: b.Address, Version: b.Version, CPU: b.CPU,
-		Memory: b.Memory, StartedAt: b.StartedAt, Term: b.Term, Turn: b.Turn,
+		Memory: b.Memory, StartedAt: b.StartedAt, Term: b.Term, RoundRobinCount: b.RoundRobinCount,
 		SlotsRunning: b.SlotsRunning, SlotsQueued: b.SlotsQueued, CapacityByClass: b.CapacityByClass, RunningByClass: b.RunningByClass,
 		CPUs: b.CPUs, MemoryTotal: b.MemoryTotal,
 	}

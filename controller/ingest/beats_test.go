@@ -16,8 +16,8 @@ import (
 // say publishes a heartbeat of n1 over task.status, as a node does.
 func (b *bundle) say(t *testing.T, counter, term int64) {
 	t.Helper()
-	r := record(t, events.Status{Beat: &events.Heartbeat{Counter: counter, Term: term, Partition: 3, Mode: "node", State: "online", Protocol: 1}})
-	r.Headers = []kafka.Header{{Key: events.HeaderBeat, Value: []byte("1")}}
+	r := record(t, events.Status{Heartbeat: &events.Heartbeat{Counter: counter, Term: term, Partition: 3, Mode: "node", State: "online", Protocol: 1}})
+	r.Headers = []kafka.Header{{Key: events.HeaderHeartbeat, Value: []byte("1")}}
 	if err := b.bus.Publish(t.Context(), events.TopicStatus, 0, []kafka.Record{r}); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (b *bundle) sayEnd(t *testing.T, of *task.Task) {
 
 func confirms(t *testing.T, c transport.Confirmation, counter int64) {
 	t.Helper()
-	if c.Partition != 3 || !slices.Equal(c.Beats, []events.ConfirmedHeartbeat{{Incarnation: n1.Incarnation, Counter: counter}}) {
+	if c.Partition != 3 || !slices.Equal(c.Heartbeats, []events.ConfirmedHeartbeat{{Incarnation: n1.Incarnation, Counter: counter}}) {
 		t.Errorf("confirmed %+v, want heartbeat %d on partition 3", c, counter)
 	}
 }

@@ -28,7 +28,7 @@ func TestEveryFieldOfABeatIsTakenIn(t *testing.T) {
 			t.Fatalf("%s is a %s: teach this test to set it", v.Type().Field(i).Name, f.Kind())
 		}
 	}
-	n := reflect.ValueOf(*nodeOf(&events.Status{Node: "n", Incarnation: "i", Beat: &b}))
+	n := reflect.ValueOf(*nodeOf(&events.Status{Node: "n", Incarnation: "i", Heartbeat: &b}))
 	for i := range n.NumField() {
 		switch name := n.Type().Field(i).Name; name {
 		case "Replaces", "Crashed", "Tasks": // only the registry is told these

@@ -25,7 +25,7 @@ func (b *bundle) says(t *testing.T, s registry.State) {
 	t.Helper()
 	b.clock.Advance(time.Second)
 	b.counter++
-	err := b.registry.Beat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
+	err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
 		State: s, Classes: []string{"a"}, Capacity: 10, Protocol: 1})
 	if err != nil {
 		t.Fatal(err)

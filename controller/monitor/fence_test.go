@@ -72,7 +72,7 @@ func TestANodeWithoutAPartitionIsGivenAway(t *testing.T) {
 		t.Helper()
 		for range n {
 			if counter++; lives {
-				if err := b.registry.Beat(t.Context(), &registry.Node{ID: "n2", Incarnation: "n2-1", Counter: counter, Partition: 7}); err != nil {
+				if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: "n2", Incarnation: "n2-1", Counter: counter, Partition: 7}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -107,7 +107,7 @@ func TestNewNodesAreToldOfTheTerm(t *testing.T) {
 	}
 	b.wire.mute = true
 	k := fleet.Key{Node: "n2", Incarnation: "n2-1"}
-	if err := b.registry.Beat(t.Context(), &registry.Node{ID: k.Node, Incarnation: k.Incarnation, Counter: 1, Partition: 7}); err != nil {
+	if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: k.Node, Incarnation: k.Incarnation, Counter: 1, Partition: 7}); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {

@@ -47,7 +47,7 @@ func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
 	return w.err
 }
 
-func (w *wire) AnnounceTo(_ context.Context, _ int64, partitions []int) []error {
+func (w *wire) Announce(_ context.Context, _ int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	for i, p := range partitions {
 		if w.nowhere {
@@ -146,7 +146,7 @@ func (b *bundle) prime(t *testing.T) {
 func (b *bundle) beat(t *testing.T) {
 	t.Helper()
 	b.counter++
-	err := b.registry.Beat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
+	err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
 		State: registry.Online, Classes: []string{"a"}, Capacity: 10, Protocol: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -125,7 +125,7 @@ func TestANodeThatBeatsThoughItIsGoneIsPutOut(t *testing.T) {
 	for range 3 {
 		b.clock.Advance(time.Second)
 		b.counter++
-		err := b.registry.Beat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
+		err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
 			State: registry.Online, Classes: []string{"a"}, Capacity: 10, Protocol: 1})
 		if errors.Is(err, registry.ErrTaken) {
 			return

@@ -29,7 +29,7 @@ func (c *countingLists) Node(ctx context.Context, id string) (registry.Node, boo
 func (b *bundle) beatWith(t *testing.T, held ...registry.HeldTask) {
 	t.Helper()
 	b.counter++
-	if err := b.registry.Beat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
+	if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: n1.Node, Incarnation: n1.Incarnation, Counter: b.counter, Mode: registry.ModeNode,
 		State: registry.Online, Classes: []string{"a"}, Capacity: 10, Protocol: 1, Running: 1, Tasks: held}); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestListsAreReadInTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for i := range 120 {
-		if err := b.registry.Beat(t.Context(), &registry.Node{ID: fmt.Sprint("m", i), Incarnation: "i", Counter: 1, Mode: registry.ModeNode, Running: 1}); err != nil {
+		if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: fmt.Sprint("m", i), Incarnation: "i", Counter: 1, Mode: registry.ModeNode, Running: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +170,7 @@ func (o oddLists) Node(ctx context.Context, id string) (registry.Node, bool, err
 func TestAListThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if err := b.registry.Beat(t.Context(), &registry.Node{ID: "a-odd", Incarnation: "i", Counter: 1, Mode: registry.ModeNode, Running: 1}); err != nil {
+	if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: "a-odd", Incarnation: "i", Counter: 1, Mode: registry.ModeNode, Running: 1}); err != nil {
 		t.Fatal(err)
 	}
 	b.begun(t, "t")

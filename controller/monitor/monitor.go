@@ -45,7 +45,7 @@ type Transport interface {
 	Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result
 	Control(ctx context.Context, term int64, list []transport.Commands) error
 	Fence(ctx context.Context, term int64, list []fleet.Target) error
-	AnnounceTo(ctx context.Context, term int64, partitions []int) []error
+	Announce(ctx context.Context, term int64, partitions []int) []error
 }
 
 // Ends gives the present ends of all partitions of task.status.

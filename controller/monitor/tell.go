@@ -41,7 +41,7 @@ func (m *Monitor) tell(ctx context.Context) error {
 	now := m.clock.Boot()
 	nowhere := make(map[int]absence)
 	var failure error
-	for i, err := range m.transport.AnnounceTo(ctx, m.lease.Term(), partitions) {
+	for i, err := range m.transport.Announce(ctx, m.lease.Term(), partitions) {
 		p := partitions[i]
 		if errors.Is(err, kafka.ErrUnknownTopic) {
 			a, known := m.nowhere[p]

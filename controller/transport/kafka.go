@@ -49,7 +49,7 @@ func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
 		r.Outcomes[i] = NotSent
 	}
 	e := k.event(b.To.Key, term)
-	e.Turn = b.Turn
+	e.RoundRobinCount = b.RoundRobinCount
 	e.Tasks = make([]events.AssignedTask, len(b.Tasks))
 	for i := range b.Tasks {
 		e.Tasks[i] = events.Assigned(&b.Tasks[i])
@@ -138,22 +138,8 @@ func (k *Kafka) Fence(ctx context.Context, term int64, list []fleet.Target) erro
 	})
 }
 
-// Announce writes the term to every partition of task.assign.
-func (k *Kafka) Announce(ctx context.Context, term int64, partitions int) error {
-	every := make([]int, partitions)
-	for i := range every {
-		every[i] = i
-	}
-	for _, err := range k.AnnounceTo(ctx, term, every) {
-		if err != nil {
-			return err // the first says enough
-		}
-	}
-	return nil
-}
-
-// Tell writes the term to some partitions of task.assign. It gives an error for each, nil where the term is there.
-func (k *Kafka) AnnounceTo(ctx context.Context, term int64, partitions []int) []error {
+// Announce writes the term to partitions of task.assign. It returns an error for each of them, nil where the term was written.
+func (k *Kafka) Announce(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	each(len(partitions), func(i int) { errs[i] = k.toAll(ctx, partitions[i], k.event(fleet.Key{}, term)) })
 	return errs
@@ -163,7 +149,7 @@ func (k *Kafka) AnnounceTo(ctx context.Context, term int64, partitions []int) []
 func (k *Kafka) Confirm(ctx context.Context, term int64, list []Confirmation) error {
 	return all(len(list), func(i int) error {
 		e := k.event(fleet.Key{}, term)
-		e.Beats = list[i].Beats
+		e.Heartbeats = list[i].Heartbeats
 		return k.toAll(ctx, list[i].Partition, e)
 	})
 }
@@ -180,8 +166,8 @@ func (k *Kafka) toAll(ctx context.Context, partition int, e events.Assign) error
 func (k *Kafka) event(to fleet.Key, term int64) events.Assign {
 	now := k.now().UnixMilli()
 	e := events.Assign{CreateDateTime: now, UpdateDateTime: now}
-	e.By(k.controller, term)
-	e.For(to.Node, to.Incarnation)
+	e.SetSender(k.controller, term)
+	e.SetRecipient(to.Node, to.Incarnation)
 	return e
 }
 

@@ -12,9 +12,9 @@ import (
 
 // Batch is claims for one node. Each task's document is as its claim left it.
 type Batch struct {
-	To    fleet.Target
-	Tasks []task.Task
-	Turn  int64 // how many tasks ROUND_ROBIN counts for the node after it; 0 = not said
+	To              fleet.Target
+	Tasks           []task.Task
+	RoundRobinCount int64 // how many tasks ROUND_ROBIN counts for the node after it; 0 = not said
 }
 
 // Outcome is what became of one task of a batch.
@@ -52,6 +52,6 @@ type Commands struct {
 
 // Confirmation is heartbeats of nodes of one partition that are confirmed, at most events.MaxBeats of them.
 type Confirmation struct {
-	Partition int
-	Beats     []events.ConfirmedHeartbeat
+	Partition  int
+	Heartbeats []events.ConfirmedHeartbeat
 }

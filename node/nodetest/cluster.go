@@ -193,7 +193,7 @@ func (c *Cluster) Task(class string, attachments any) (events.AssignedTask, erro
 
 // Assign publishes claims to the present incarnation of a node, as the leader does.
 func (c *Cluster) Assign(ctx context.Context, nodeID string, tasks ...events.AssignedTask) error {
-	return c.publish(ctx, nodeID, events.Assign{Tasks: tasks, Turn: c.turn.Load()})
+	return c.publish(ctx, nodeID, events.Assign{Tasks: tasks, RoundRobinCount: c.turn.Load()})
 }
 
 // Settle confirms the ends of claims.
@@ -206,8 +206,8 @@ func (c *Cluster) publish(ctx context.Context, nodeID string, a events.Assign) e
 	if err != nil {
 		return err
 	}
-	a.By("nodetest", c.term.Load())
-	a.For(n.ID, n.Incarnation)
+	a.SetSender("nodetest", c.term.Load())
+	a.SetRecipient(n.ID, n.Incarnation)
 	values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
 	if err != nil {
 		return fmt.Errorf("assign: %w", err)
@@ -259,9 +259,9 @@ func (c *Cluster) Confirm(ctx context.Context, nodeID string, counters ...int64)
 	}
 	var a events.Assign
 	for _, counter := range counters {
-		a.Beats = append(a.Beats, events.ConfirmedHeartbeat{Incarnation: n.Incarnation, Counter: counter})
+		a.Heartbeats = append(a.Heartbeats, events.ConfirmedHeartbeat{Incarnation: n.Incarnation, Counter: counter})
 	}
-	a.By("nodetest", c.term.Load())
+	a.SetSender("nodetest", c.term.Load())
 	values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
 	if err != nil {
 		return fmt.Errorf("confirm: %w", err)

@@ -72,9 +72,9 @@ type Node struct {
 	Term        int64             `json:"term"`      // the highest leader's term that the node has seen
 	Tasks       []HeldTask        `json:"-"`         // in a key of its own; nil in a snapshot
 
-	// Turn is what the leaders of the terms below Term had last told this incarnation that ROUND_ROBIN counts for it. So it does not change
+	// RoundRobinCount is what the leaders of the terms below Term had last told this incarnation that ROUND_ROBIN counts for it. So it does not change
 	// while Term does not, whatever the present leader tells. 0 = nothing.
-	Turn int64 `json:"turn"`
+	RoundRobinCount int64 `json:"turn"`
 
 	SlotsRunning    int            `json:"slotsRunning"`    // slots that handlers hold, also those whose claims have ended and that do not return
 	SlotsQueued     int            `json:"slotsQueued"`     // slots that the queued claims are going to take
@@ -105,8 +105,8 @@ type Snapshot struct {
 
 // Registry is everything.
 type Registry interface {
-	// Beat registers or renews. It gives ErrTaken if another incarnation holds the id.
-	Beat(ctx context.Context, n *Node) error
+	// Heartbeat registers or renews. It gives ErrTaken if another incarnation holds the id.
+	Heartbeat(ctx context.Context, n *Node) error
 	// Leave removes the node's keys, if they are this incarnation's.
 	Leave(ctx context.Context, id, incarnation string) error
 	// Evict removes the node's keys, if they are this incarnation's, and refuses its heartbeats with ErrTaken for KeyTTL.

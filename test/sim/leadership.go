@@ -223,5 +223,5 @@ func (l *leadership) announce(ctx context.Context) error {
 	for p := range every {
 		every[p] = p
 	}
-	return errors.Join(l.transport.AnnounceTo(ctx, l.lease.Term(), every)...)
+	return errors.Join(l.transport.Announce(ctx, l.lease.Term(), every)...)
 }

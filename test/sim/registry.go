@@ -132,7 +132,7 @@ func (r *redis) restart(with []registry.Node) {
 
 func load(mem *memory.Registry, nodes []registry.Node) {
 	for i := range nodes {
-		if err := mem.Beat(background, &nodes[i]); err != nil {
+		if err := mem.Heartbeat(background, &nodes[i]); err != nil {
 			panic(err) // it was there before
 		}
 	}
@@ -156,18 +156,18 @@ func (s *seamRegistry) call(ctx context.Context, what string, do func() error) e
 	return err
 }
 
-// Beat implements [registry.Registry].
-func (s *seamRegistry) Beat(ctx context.Context, n *registry.Node) error {
+// Heartbeat implements [registry.Registry].
+func (s *seamRegistry) Heartbeat(ctx context.Context, n *registry.Node) error {
 	beat := *n
 	slices.SortFunc(beat.Tasks, func(a, b registry.HeldTask) int { return cmp.Compare(a.ClaimID, b.ClaimID) }) // it comes off a map
 	var mem *memory.Registry
 	writes := 0
 	err := s.call(ctx, "beat", func() error {
 		mem = s.of(s.process)
-		err := mem.Beat(background, &beat)
+		err := mem.Heartbeat(background, &beat)
 		if err == nil {
 			s.check.beat(&beat)
-			s.wrote(mem, func(m *memory.Registry) { _ = m.Beat(background, &beat) })
+			s.wrote(mem, func(m *memory.Registry) { _ = m.Heartbeat(background, &beat) })
 		}
 		writes = s.writes
 		return err

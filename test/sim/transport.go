@@ -92,11 +92,11 @@ func (t *lineTransport) Confirm(ctx context.Context, term int64, list []transpor
 	return err
 }
 
-// AnnounceTo announces the term.
-func (t *lineTransport) AnnounceTo(ctx context.Context, term int64, partitions []int) []error {
+// Announce announces the term.
+func (t *lineTransport) Announce(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	for i := range partitions {
-		errs[i] = t.to.AnnounceTo(ctx, term, partitions[i:i+1])[0]
+		errs[i] = t.to.Announce(ctx, term, partitions[i:i+1])[0]
 	}
 	return errs
 }

@@ -101,8 +101,8 @@ func (r *Registry) lock(ctx context.Context) error {
 	return nil
 }
 
-// Beat implements [registry.Registry].
-func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
+// Heartbeat implements [registry.Registry].
+func (r *Registry) Heartbeat(ctx context.Context, n *registry.Node) error {
 	if err := registry.Check(n); err != nil {
 		return fmt.Errorf("heartbeat refused: %w", err)
 	}

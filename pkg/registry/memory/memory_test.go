@@ -34,7 +34,7 @@ func TestExpiryGoesByBoot(t *testing.T) {
 	c := clocktest.New(time.UnixMilli(0))
 	r := memory.New(c)
 	ctx := context.Background()
-	if err := r.Beat(ctx, &registry.Node{ID: "n1", Incarnation: "i"}); err != nil {
+	if err := r.Heartbeat(ctx, &registry.Node{ID: "n1", Incarnation: "i"}); err != nil {
 		t.Fatal(err)
 	}
 	c.StepWall(24 * time.Hour)
@@ -50,8 +50,8 @@ func TestExpiryGoesByBoot(t *testing.T) {
 func ExampleNew() {
 	r := memory.New(clock.System{})
 	ctx := context.Background()
-	_ = r.Beat(ctx, &registry.Node{ID: "n1", Incarnation: "a", Counter: 1, Capacity: 16})
-	fmt.Println(r.Beat(ctx, &registry.Node{ID: "n1", Incarnation: "b", Counter: 1}))
+	_ = r.Heartbeat(ctx, &registry.Node{ID: "n1", Incarnation: "a", Counter: 1, Capacity: 16})
+	fmt.Println(r.Heartbeat(ctx, &registry.Node{ID: "n1", Incarnation: "b", Counter: 1}))
 	s, _ := r.Snapshot(ctx)
 	fmt.Println(len(s.Nodes), s.Nodes[0].Capacity)
 	// Output:

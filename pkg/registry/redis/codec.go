@@ -37,7 +37,7 @@ var fields = []string{
 // classes may stand there once more with what each is running, and a later version may write more.
 const maxReadBytes = 16 * registry.MaxNodeBytes
 
-// appendNode appends names and values of the hash's fields, without those that beat.lua sets itself (incarnation, counter, list, tasks).
+// appendNode appends names and values of the hash's fields, without those that heartbeat.lua sets itself (incarnation, counter, list, tasks).
 func appendNode(to []any, n *registry.Node) []any {
 	classes, labels := encode(n.Classes), encode(n.Labels)
 	return append(to,
@@ -46,7 +46,7 @@ func appendNode(to []any, n *registry.Node) []any {
 		"received", number(n.Received), "finished", number(n.Finished), "partition", number(n.Partition), "protocol", number(n.Protocol),
 		"address", n.Address, "version", n.Version, "cpu", strconv.FormatFloat(n.CPU, 'g', 6, 64), "memory", number(n.Memory),
 		"startedAt", number(n.StartedAt), "replaces", n.Replaces, "crashed", strconv.FormatBool(n.Crashed),
-		"term", number(n.Term), "turn", number(n.Turn), "slotsRunning", number(n.SlotsRunning), "slotsQueued", number(n.SlotsQueued),
+		"term", number(n.Term), "turn", number(n.RoundRobinCount), "slotsRunning", number(n.SlotsRunning), "slotsQueued", number(n.SlotsQueued),
 		"capacityByClass", encode(n.CapacityByClass), "runningByClass", encode(n.RunningByClass),
 		"cpus", number(n.CPUs), "memoryTotal", number(n.MemoryTotal))
 }
@@ -99,7 +99,7 @@ func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, 
 		Capacity: int(d.integer()), Prefetch: int(d.integer()), Running: int(d.integer()), Queued: int(d.integer()),
 		Received: d.integer(), Finished: d.integer(), Partition: int(d.integer()), Protocol: int(d.integer()),
 		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(), Replaces: d.text(), Crashed: d.text() == "true",
-		Term: d.integer(), Turn: d.integer(), SlotsRunning: int(d.integer()), SlotsQueued: int(d.integer()),
+		Term: d.integer(), RoundRobinCount: d.integer(), SlotsRunning: int(d.integer()), SlotsQueued: int(d.integer()),
 		CapacityByClass: maps.Clone(decodeJSON(d, d.counts)), RunningByClass: maps.Clone(decodeJSON(d, d.counts)),
 		CPUs: int(d.integer()), MemoryTotal: d.integer(),
 	}

@@ -55,7 +55,7 @@ func TestNodeReadsBack(t *testing.T) {
 			CPU: float64(rapid.IntRange(0, 9999).Draw(t, "cpu")) / 100, Memory: rapid.Int64().Draw(t, "memory"),
 			StartedAt: rapid.Int64().Draw(t, "startedAt"), Term: rapid.Int64().Draw(t, "term"),
 			Replaces: rapid.String().Draw(t, "replaces"), Crashed: rapid.Bool().Draw(t, "crashed"),
-			Turn: rapid.Int64().Draw(t, "turn"), SlotsRunning: rapid.Int().Draw(t, "slotsRunning"), SlotsQueued: rapid.Int().Draw(t, "slotsQueued"),
+			RoundRobinCount: rapid.Int64().Draw(t, "turn"), SlotsRunning: rapid.Int().Draw(t, "slotsRunning"), SlotsQueued: rapid.Int().Draw(t, "slotsQueued"),
 			CapacityByClass: rapid.MapOfN(texts, rapid.Int(), 0, 5).Draw(t, "capacityByClass"),
 			RunningByClass:  rapid.MapOfN(texts, rapid.Int(), 0, 5).Draw(t, "runningByClass"),
 			CPUs:            rapid.Int().Draw(t, "cpus"), MemoryTotal: rapid.Int64().Draw(t, "memoryTotal"),

@@ -70,7 +70,7 @@ func TestIntegrationCluster(t *testing.T) {
 		t.Helper()
 		try := func() error {
 			for i := range 60 {
-				if err := r.Beat(t.Context(), registrytest.Example(fmt.Sprintf("n%d", i), "i", 1)); err != nil {
+				if err := r.Heartbeat(t.Context(), registrytest.Example(fmt.Sprintf("n%d", i), "i", 1)); err != nil {
 					return err
 				}
 			}
@@ -197,7 +197,7 @@ func fill(t testing.TB, r *Registry, nodes int) {
 	for sender := range senders {
 		wg.Go(func() {
 			for i := sender; i < nodes; i += senders {
-				if err := r.Beat(context.Background(), registrytest.Example(fmt.Sprintf("n%05d", i), "i", 1)); err != nil {
+				if err := r.Heartbeat(context.Background(), registrytest.Example(fmt.Sprintf("n%05d", i), "i", 1)); err != nil {
 					t.Error(err)
 					return
 				}
@@ -217,7 +217,7 @@ func openBenchmark(b *testing.B) *Registry {
 	return r
 }
 
-func BenchmarkIntegrationBeat(b *testing.B) {
+func BenchmarkIntegrationHeartbeat(b *testing.B) {
 	for name, changes := range map[string]bool{"unchanged": false, "changed": true} {
 		b.Run(name, func(b *testing.B) {
 			r := openBenchmark(b)
@@ -232,7 +232,7 @@ func BenchmarkIntegrationBeat(b *testing.B) {
 				if changes {
 					n.Tasks[0].Attempt = n.Counter
 				}
-				if err := r.Beat(b.Context(), n); err != nil {
+				if err := r.Heartbeat(b.Context(), n); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -36,7 +36,7 @@ func TestPassword(t *testing.T) {
 			f := startFake(t)
 			f.RequireUserAuth("ann", "secret")
 			r := open(t, Config{Addrs: []string{f.Addr()}, Username: tt.username, Password: tt.password})
-			err := r.Beat(t.Context(), registrytest.Example("n1", "i", 1))
+			err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 1))
 			switch {
 			case tt.ok && err != nil:
 				t.Error(err)
@@ -79,7 +79,7 @@ func TestSilentServer(t *testing.T) {
 	r := open(t, Config{Addrs: []string{listener.Addr().String()}, Timeout: 50 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := r.Beat(ctx, registrytest.Example("n1", "i", 1)); !errors.Is(err, registry.ErrUnavailable) {
+	if err := r.Heartbeat(ctx, registrytest.Example("n1", "i", 1)); !errors.Is(err, registry.ErrUnavailable) {
 		t.Errorf("beat: %v", err)
 	}
 	if ctx.Err() != nil {

@@ -44,8 +44,8 @@ func nodeKey(id string) string    { return "skalds:node:{" + id + "}" }
 func tasksKey(id string) string   { return "skalds:node:{" + id + "}:tasks" }
 func evictedKey(id string) string { return "skalds:node:{" + id + "}:evicted" }
 
-//go:embed beat.lua
-var beatSource string
+//go:embed heartbeat.lua
+var heartbeatSource string
 
 //go:embed index.lua
 var indexSource string
@@ -57,10 +57,10 @@ var leaveSource string
 var evictSource string
 
 var (
-	beatScript  = newScript(beatSource)
-	indexScript = newScript(indexSource)
-	leaveScript = newScript(leaveSource)
-	evictScript = newScript(evictSource)
+	heartbeatScript = newScript(heartbeatSource)
+	indexScript     = newScript(indexSource)
+	leaveScript     = newScript(leaveSource)
+	evictScript     = newScript(evictSource)
 )
 
 // Registry is a registry in Redis. It is safe for concurrent use; the heartbeats of one node are sent one after the other.

@@ -154,7 +154,7 @@ func TestServerErrors(t *testing.T) {
 			_, snapshotErr := r.Snapshot(t.Context())
 			_, _, nodeErr := r.Node(t.Context(), "n1")
 			for call, err := range map[string]error{
-				"beat": r.Beat(t.Context(), registrytest.Example("n1", "i", 2)), "ping": r.Ping(t.Context()),
+				"beat": r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 2)), "ping": r.Ping(t.Context()),
 				"leave": r.Leave(t.Context(), "n1", "i"), "snapshot": snapshotErr, "node": nodeErr,
 			} {
 				if err == nil || errors.Is(err, registry.ErrUnavailable) != tt.unavailable || !strings.Contains(err.Error(), tt.text) {

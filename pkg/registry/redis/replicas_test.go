@@ -20,7 +20,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 	for have := range int64(4) {
 		enough := have >= 2
 		f.replicas.Store(have)
-		err := r.Beat(t.Context(), registrytest.Example("n1", "i", have+1))
+		err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", have+1))
 		if enough != (err == nil) || !enough && !errors.Is(err, registry.ErrUnavailable) {
 			t.Errorf("heartbeat with %d of 2 replicas: %v", have, err)
 		}
@@ -40,7 +40,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 	if limit, ok := last[len(last)-1].(int64); len(trips) != 1 || last[0] != "wait" || last[1] != 2 || !ok || limit < 1 || limit > 30_000 {
 		t.Errorf("%d round trips, the last command is %v", len(trips), last)
 	}
-	if err := r.Beat(t.Context(), registrytest.Example("n1", "other", 1)); !errors.Is(err, registry.ErrTaken) {
+	if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "other", 1)); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("a taken id: %v", err)
 	}
 	if ttl := f.TTL(probeKey); ttl <= 0 || ttl > registry.KeyTTL {
@@ -62,7 +62,7 @@ func TestIntegrationReplica(t *testing.T) {
 	counter := int64(0)
 	works := func() error {
 		counter++
-		if err := r.Beat(t.Context(), registrytest.Example("n1", "i", counter)); err != nil {
+		if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", counter)); err != nil {
 			return err
 		}
 		_, err := r.Snapshot(t.Context())
@@ -72,7 +72,7 @@ func TestIntegrationReplica(t *testing.T) {
 		t.Helper()
 		counter++
 		began := time.Now()
-		if err := r.Beat(t.Context(), registrytest.Example("n1", "i", counter)); !errors.Is(err, registry.ErrUnavailable) {
+		if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", counter)); !errors.Is(err, registry.ErrUnavailable) {
 			t.Errorf("heartbeat, %s: %v", why, err)
 		}
 		if _, err := r.Snapshot(t.Context()); !errors.Is(err, registry.ErrUnavailable) {

@@ -85,7 +85,7 @@ func TestIntegrationSentinelFailover(t *testing.T) {
 	counter := int64(1)
 	until(t, "heartbeat and snapshot at the new master", func() bool {
 		counter++
-		if err := r.Beat(t.Context(), registrytest.Example("n1", "i", counter)); err != nil {
+		if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", counter)); err != nil {
 			if !errors.Is(err, registry.ErrUnavailable) {
 				t.Fatal(err)
 			}

@@ -113,7 +113,7 @@ func openFake(t *testing.T) (*fakeServer, *Registry) {
 // beat sends the example heartbeat of a node.
 func beat(t *testing.T, r *Registry, id, incarnation string, counter int64) {
 	t.Helper()
-	if err := r.Beat(t.Context(), registrytest.Example(id, incarnation, counter)); err != nil {
+	if err := r.Heartbeat(t.Context(), registrytest.Example(id, incarnation, counter)); err != nil {
 		t.Fatal(err)
 	}
 }

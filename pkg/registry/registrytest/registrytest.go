@@ -75,7 +75,7 @@ func Example(id, incarnation string, counter int64) *registry.Node {
 		Classes: []string{"resize", "größe", `quo"te`}, Labels: map[string]string{"zone": "a", "": "x"}, Capacity: 16, Prefetch: 8,
 		Running: 3, Queued: 2, Received: 1 << 40, Finished: 1<<40 - 5, Partition: 999, Protocol: 1, Address: "127.0.0.1:8001",
 		Version: "1.2.3", CPU: 1.25, Memory: 1 << 33, StartedAt: 1_767_323_045_123,
-		Replaces: "an earlier one", Crashed: true, Term: 1 << 41, Turn: 1 << 42, SlotsRunning: 5, SlotsQueued: 4,
+		Replaces: "an earlier one", Crashed: true, Term: 1 << 41, RoundRobinCount: 1 << 42, SlotsRunning: 5, SlotsQueued: 4,
 		CapacityByClass: map[string]int{"resize": 4, "größe": 2}, RunningByClass: map[string]int{"resize": 4, `quo"te`: 5},
 		CPUs: 8, MemoryTotal: 1 << 35,
 		Tasks: []registry.HeldTask{
@@ -94,7 +94,7 @@ func WithoutTasks(n *registry.Node) registry.Node {
 
 func beat(t *testing.T, r registry.Registry, n *registry.Node) {
 	t.Helper()
-	if err := r.Beat(t.Context(), n); err != nil {
+	if err := r.Heartbeat(t.Context(), n); err != nil {
 		t.Fatalf("beat of %s, incarnation %s, counter %d: %v", n.ID, n.Incarnation, n.Counter, err)
 	}
 }
@@ -183,7 +183,7 @@ func taken(t *testing.T, s Server) {
 	beat(t, s.Registry, first)
 	for _, counter := range []int64{1, 9, 100} {
 		second.Counter = counter
-		err := s.Registry.Beat(t.Context(), second)
+		err := s.Registry.Heartbeat(t.Context(), second)
 		if !errors.Is(err, registry.ErrTaken) {
 			t.Errorf("a second incarnation at %d: %v, want ErrTaken", counter, err)
 		} else if !strings.Contains(err.Error(), "first") || !strings.Contains(err.Error(), "n1") {
@@ -210,7 +210,7 @@ func replaced(t *testing.T, s Server) {
 	second.Tasks = nil
 	beat(t, s.Registry, first)
 	second.Replaces = "another"
-	if err := s.Registry.Beat(t.Context(), second); !errors.Is(err, registry.ErrTaken) {
+	if err := s.Registry.Heartbeat(t.Context(), second); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("the place of another: %v, want ErrTaken", err)
 	}
 	second.Replaces = "first"
@@ -219,7 +219,7 @@ func replaced(t *testing.T, s Server) {
 		t.Errorf("the holder is %+v\nwant %+v", got, *second)
 	}
 	first.Counter++
-	if err := s.Registry.Beat(t.Context(), first); !errors.Is(err, registry.ErrTaken) {
+	if err := s.Registry.Heartbeat(t.Context(), first); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("the one that was replaced: %v, want ErrTaken", err)
 	}
 	third := Example("n1", "third", 1)
@@ -238,7 +238,7 @@ func late(t *testing.T, s Server) {
 	now, old := Example("n1", "i", 10), Example("n1", "i", 9)
 	old.Tasks, old.State = nil, registry.Draining
 	beat(t, s.Registry, now)
-	if err := s.Registry.Beat(t.Context(), old); !errors.Is(err, registry.ErrStale) {
+	if err := s.Registry.Heartbeat(t.Context(), old); !errors.Is(err, registry.ErrStale) {
 		t.Errorf("an older heartbeat: %v, want ErrStale", err)
 	}
 	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(got, *now) {
@@ -256,7 +256,7 @@ func refused(t *testing.T, s Server) {
 		"replaces itself": {ID: "n1", Incarnation: "i", Replaces: "i"},
 		"too large":       {ID: "n1", Incarnation: "i", Classes: []string{strings.Repeat("x", registry.MaxNodeBytes)}},
 	} {
-		if err := s.Registry.Beat(t.Context(), n); err == nil || errors.Is(err, registry.ErrUnavailable) {
+		if err := s.Registry.Heartbeat(t.Context(), n); err == nil || errors.Is(err, registry.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -315,7 +315,7 @@ func evict(t *testing.T, s Server) {
 		t.Errorf("after it was put out: %v", ids(got))
 	}
 	n.Counter++
-	if err := s.Registry.Beat(t.Context(), n); !errors.Is(err, registry.ErrTaken) {
+	if err := s.Registry.Heartbeat(t.Context(), n); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("it comes back: %v, want ErrTaken", err)
 	}
 	beat(t, s.Registry, Example("n1", "next", 1))
@@ -489,7 +489,7 @@ func down(t *testing.T, s Server) {
 	}
 	s.SetDown(false)
 	// A client may need a moment to see that the server is back.
-	eventually(t, func() error { return s.Registry.Beat(t.Context(), Example("n1", "i", 3)) })
+	eventually(t, func() error { return s.Registry.Heartbeat(t.Context(), Example("n1", "i", 3)) })
 	eventually(t, func() error { _, err := s.Registry.Snapshot(t.Context()); return err })
 	if got := node(t, s.Registry, "n1"); got.Counter != 3 || len(got.Tasks) != 2 {
 		t.Errorf("after it came back: %+v", got)
@@ -516,7 +516,7 @@ func eventually(t *testing.T, call func() error) {
 
 func calls(r registry.Registry) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"beat":     func(ctx context.Context) error { return r.Beat(ctx, Example("n1", "i", 2)) },
+		"beat":     func(ctx context.Context) error { return r.Heartbeat(ctx, Example("n1", "i", 2)) },
 		"leave":    func(ctx context.Context) error { return r.Leave(ctx, "n2", "i") },
 		"evict":    func(ctx context.Context) error { return r.Evict(ctx, "n2", "i") },
 		"snapshot": func(ctx context.Context) error { _, err := r.Snapshot(ctx); return err },
@@ -562,7 +562,7 @@ func concurrent(t *testing.T, s Server) {
 		wg.Go(func() {
 			name := fmt.Sprintf("i%d", i)
 			for counter := range int64(beats) {
-				err := s.Registry.Beat(t.Context(), Example("contested", name, counter+1))
+				err := s.Registry.Heartbeat(t.Context(), Example("contested", name, counter+1))
 				switch {
 				case err == nil && counter == 0:
 					winners <- name
@@ -571,7 +571,7 @@ func concurrent(t *testing.T, s Server) {
 				case err == nil && counter > 0 && len(winners) == 0:
 					t.Errorf("%s got the id later", name)
 				}
-				if err := s.Registry.Beat(t.Context(), Example("own-"+name, name, counter+1)); err != nil {
+				if err := s.Registry.Heartbeat(t.Context(), Example("own-"+name, name, counter+1)); err != nil {
 					t.Errorf("own: %v", err)
 				}
 				if counter%5 == 0 {

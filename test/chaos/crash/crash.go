@@ -140,7 +140,7 @@ func (b *Bus) Publish(ctx context.Context, topic string, partition int, records 
 	switch {
 	case err == nil && len(a.Tasks) > 0:
 		_, err = between(b.Trap, BeforePublish, AfterPublish, publish)
-	case err == nil && topic == events.TopicAssign && a.Recipient == "" && len(a.Beats) == 0:
+	case err == nil && topic == events.TopicAssign && a.Recipient == "" && len(a.Heartbeats) == 0:
 		// The last one, whichever it is, completes the announcement.
 		if _, err = publish(); err == nil && int(b.announced.Add(1))%b.Width == 0 {
 			b.Trap.at(AfterAnnouncing)

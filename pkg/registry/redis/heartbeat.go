@@ -9,25 +9,25 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// The answers of beat.lua.
+// The answers of heartbeat.lua.
 const (
-	beatWritten   = 1
-	beatTaken     = 2
-	beatStale     = 3
-	beatNeedsList = 4
+	written   = 1
+	taken     = 2
+	stale     = 3
+	needsList = 4
 )
 
-// Beat implements [registry.Registry]. The hash is written before the index, so that who sees the node in the index finds its hash.
-func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
+// Heartbeat implements [registry.Registry]. The hash is written before the index, so that who sees the node in the index finds its hash.
+func (r *Registry) Heartbeat(ctx context.Context, n *registry.Node) error {
 	if err := registry.Check(n); err != nil {
 		return fmt.Errorf("heartbeat refused: %w", err)
 	}
 	digest := listDigest(n.Tasks)
-	code, detail, err := r.beat(ctx, n, digest, !r.sent.is(n, digest))
-	if err == nil && code == beatNeedsList {
-		code, detail, err = r.beat(ctx, n, digest, true)
+	code, detail, err := r.send(ctx, n, digest, !r.sent.is(n, digest))
+	if err == nil && code == needsList {
+		code, detail, err = r.send(ctx, n, digest, true)
 	}
-	if err == nil && code == beatWritten {
+	if err == nil && code == written {
 		r.sent.put(n, digest)
 		return nil
 	}
@@ -35,16 +35,16 @@ func (r *Registry) Beat(ctx context.Context, n *registry.Node) error {
 	switch {
 	case err != nil:
 		return r.failure(doing, err)
-	case code == beatTaken:
+	case code == taken:
 		return fmt.Errorf("%s at redis %s: %w (this is incarnation %s, the holder is %q)", doing, r.where, registry.ErrTaken, n.Incarnation, detail)
-	case code == beatStale:
+	case code == stale:
 		return fmt.Errorf("%s at redis %s: %w (this is number %d, number %s is there)", doing, r.where, registry.ErrStale, n.Counter, detail)
 	default:
 		return fmt.Errorf("%s at redis %s: the script answered %d, which it never should", doing, r.where, code)
 	}
 }
 
-func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, withList bool) (code int64, detail string, err error) {
+func (r *Registry) send(ctx context.Context, n *registry.Node, digest string, withList bool) (code int64, detail string, err error) {
 	life := registry.KeyTTL.Milliseconds()
 	fields := appendNode(nil, n)
 	args := make([]any, 0, 8+len(fields)+2*len(n.Tasks))
@@ -59,20 +59,20 @@ func (r *Registry) beat(ctx context.Context, n *registry.Node, digest string, wi
 		}
 	}
 	cmds, have, err := r.runAndWait(ctx, r.wait,
-		call{beatScript, []string{nodeKey(n.ID), tasksKey(n.ID), evictedKey(n.ID)}, args},
+		call{heartbeatScript, []string{nodeKey(n.ID), tasksKey(n.ID), evictedKey(n.ID)}, args},
 		call{indexScript, []string{indexKey}, []any{n.ID, life}})
 	if err != nil {
 		return 0, "", err
 	}
 	answer, err := cmds[0].Slice()
 	if err != nil {
-		return 0, "", err //nolint:wrapcheck // Beat wraps it
+		return 0, "", err //nolint:wrapcheck // Heartbeat wraps it
 	}
 	if len(answer) == 2 {
 		number, isNumber := answer[0].(int64)
 		text, isText := answer[1].(string)
 		switch {
-		case isNumber && isText && number == beatWritten && have < int64(r.wait):
+		case isNumber && isText && number == written && have < int64(r.wait):
 			return 0, "", r.behind(have)
 		case isNumber && isText:
 			return number, text, nil

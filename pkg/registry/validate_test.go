@@ -13,7 +13,7 @@ import (
 
 const today = 1_796_010_393_269
 
-func TestNonsense(t *testing.T) {
+func TestValidate(t *testing.T) {
 	t.Parallel()
 	many := func(n int) map[string]int {
 		m := map[string]int{}
@@ -45,8 +45,8 @@ func TestNonsense(t *testing.T) {
 		{"received", func(n *registry.Node) { n.Received = -1 }, []string{"received"}},
 		{"finished", func(n *registry.Node) { n.Finished = -1 }, []string{"finished"}},
 		{"term", func(n *registry.Node) { n.Term = -1 }, []string{"term"}},
-		{"turn", func(n *registry.Node) { n.Turn = -1 }, []string{"turn"}},
-		{"a turn that cannot be counted on from", func(n *registry.Node) { n.Turn = math.MaxInt64 }, []string{"turn"}},
+		{"turn", func(n *registry.Node) { n.RoundRobinCount = -1 }, []string{"turn"}},
+		{"a turn that cannot be counted on from", func(n *registry.Node) { n.RoundRobinCount = math.MaxInt64 }, []string{"turn"}},
 		{"partition", func(n *registry.Node) { n.Partition = 1 << 31 }, []string{"partition"}},
 		{"protocol", func(n *registry.Node) { n.Protocol = -1 }, []string{"protocol"}},
 		{"cpus", func(n *registry.Node) { n.CPUs = 1 << 31 }, []string{"cpus"}},

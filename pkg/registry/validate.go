@@ -50,7 +50,7 @@ func oddNumber(n *Node, now int64) string {
 		{"received", n.Received, math.MaxInt64},
 		{"finished", n.Finished, math.MaxInt64},
 		{"term", n.Term, math.MaxInt64},
-		{"turn", n.Turn, maxTurn},
+		{"turn", n.RoundRobinCount, maxTurn},
 		{"partition", int64(n.Partition), math.MaxInt32},
 		{"protocol", int64(n.Protocol), math.MaxInt32},
 		{"cpus", int64(n.CPUs), maxCPUs},

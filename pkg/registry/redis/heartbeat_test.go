@@ -10,7 +10,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry/registrytest"
 )
 
-func TestBeatIsOneRoundTrip(t *testing.T) {
+func TestHeartbeatIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
 	rec := record(r)
@@ -18,7 +18,7 @@ func TestBeatIsOneRoundTrip(t *testing.T) {
 	send := func(what string, wantTrips int, wantList bool) {
 		t.Helper()
 		n.Counter++
-		if err := r.Beat(t.Context(), n); err != nil {
+		if err := r.Heartbeat(t.Context(), n); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		trips := rec.take()
@@ -48,7 +48,7 @@ func TestBeatIsOneRoundTrip(t *testing.T) {
 }
 
 // What is there is not what this process confirmed last: a server that was set back, or a late heartbeat.
-func TestBeatNoticesAnotherList(t *testing.T) {
+func TestHeartbeatNoticesAnotherList(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
 	other := open(t, Config{Addrs: []string{f.Addr()}})
@@ -57,7 +57,7 @@ func TestBeatNoticesAnotherList(t *testing.T) {
 	for i, client := range []*Registry{r, other, r} {
 		n.Counter++
 		n.Tasks = lists[i%2]
-		if err := client.Beat(t.Context(), n); err != nil {
+		if err := client.Heartbeat(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 		if got, _, err := r.Node(t.Context(), "n1"); err != nil || !slices.Equal(got.Tasks, n.Tasks) {
@@ -67,13 +67,13 @@ func TestBeatNoticesAnotherList(t *testing.T) {
 }
 
 // The hash and the index are both part of a confirmed heartbeat: a node that no snapshot can see must not trust itself.
-func TestBeatWithoutIndexIsNotConfirmed(t *testing.T) {
+func TestHeartbeatWithoutIndexIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
 	if err := f.Set(indexKey, "another program's"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Beat(t.Context(), registrytest.Example("n1", "i", 1)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 1)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("beat without index: %v", err)
 	}
 	if _, err := r.Snapshot(t.Context()); err == nil {
@@ -82,11 +82,11 @@ func TestBeatWithoutIndexIsNotConfirmed(t *testing.T) {
 }
 
 // A hash without incarnation is nobody's to overwrite.
-func TestBeatLeavesAnothersHash(t *testing.T) {
+func TestHeartbeatLeavesAnothersHash(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
 	f.HSet(nodeKey("n1"), "hello", "world")
-	if err := r.Beat(t.Context(), registrytest.Example("n1", "i", 1)); !errors.Is(err, registry.ErrTaken) {
+	if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 1)); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("beat: %v, want ErrTaken", err)
 	}
 	if keys, err := f.HKeys(nodeKey("n1")); err != nil || len(keys) != 1 {
