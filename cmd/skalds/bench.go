@@ -1,46 +1,29 @@
 package main
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skalds-go/skalds/cmd/skalds/internal/bench"
 	"github.com/skalds-go/skalds/node/demo"
 	"github.com/skalds-go/skalds/pkg/client"
-	"github.com/skalds-go/skalds/pkg/task"
+	"github.com/skalds-go/skalds/pkg/config"
 )
 
 const (
-	throughput = "throughput"
-	latency    = "latency"
-
 	maxBenchTasks = 1_000_000
-	// benchConnections is how many requests are under way at once: enough to keep a server busy, few enough to leave it the machine.
-	benchConnections = 4
-	maxPayload       = 4 << 20
+	maxPayload    = 4 << 20
 )
-
-// benchOptions are the flags of `skalds bench`.
-type benchOptions struct {
-	scenario string
-	tasks    int
-	rate     float64 // tasks per second; 0 = as fast as it goes
-	payload  int     // bytes of the attachments
-	classes  []string
-	batch    int
-	timeout  time.Duration
-	fault    string // recovery
-}
 
 func newBenchCommand() *cobra.Command {
 	var flags apiFlags
-	var o benchOptions
+	var o bench.Options
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a running server from outside",
@@ -71,162 +54,151 @@ restarted it is counted by the tasks' attempts. A memory store keeps the last 10
   skalds bench --tasks 5000 --rate 500 --payload 1024 --classes demo.echo,demo.clock`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.complete(cmd, flags.format); err != nil {
+			if err := completeBench(cmd, &o, flags.format); err != nil {
 				return err
 			}
-			if o.scenario == recovery && o.fault == faultLeader {
-				return runLeader(cmd, flags.format, o)
+			bar := newProgress(cmd.ErrOrStderr(), o.Tasks)
+			o.Progress = bar.show
+			if o.Scenario == bench.Recovery && o.Fault == bench.FaultLeader {
+				return benchLeader(cmd, &flags, o, bar)
 			}
 			return flags.with(func(c *client.Client) error {
-				if o.scenario == recovery {
-					return runRecovery(cmd, c, flags.format, o)
+				if o.Scenario == bench.Recovery {
+					r, err := bench.Recover(cmd.Context(), c, o)
+					if err != nil {
+						return err
+					}
+					return flags.report(&r, func(p *pairs) { addRecovery(p, &r) })
 				}
-				return runBench(cmd, c, flags.format, o)
+				r, err := bench.Measure(cmd.Context(), c, o)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if err := flags.report(&r, func(p *pairs) { addReport(p, &r) }); err != nil {
+					return err
+				}
+				return r.Problem()
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.scenario, "scenario", throughput, "throughput, latency or recovery")
-	f.StringVar(&o.fault, "fault", faultKill,
+	f.StringVar(&o.Scenario, "scenario", bench.Throughput, "throughput, latency or recovery")
+	f.StringVar(&o.Fault, "fault", bench.FaultKill,
 		"recovery: kill (SIGKILL of the node), restart (the same, and started again at once), term (SIGTERM with DRAIN_SOFT=0) or leader (SIGKILL)")
-	f.IntVar(&o.tasks, "tasks", 0, "how many tasks (default 20000; latency: 1000; recovery: 100, or 2000 with --fault leader)")
-	f.Float64Var(&o.rate, "rate", 0, "tasks per second; 0 is as fast as it goes (latency: 100; recovery with --fault leader: 200)")
-	f.IntVar(&o.payload, "payload", 0, "`bytes` of attachments of each task")
-	f.StringSliceVar(&o.classes, "classes", []string{demo.ClassClock}, "`classes` to submit, in turn")
-	f.IntVar(&o.batch, "batch", 1000, "tasks in one request (throughput)")
-	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long without any progress until tasks count as lost")
+	f.IntVar(&o.Tasks, "tasks", 0, "how many tasks (default 20000; latency: 1000; recovery: 100, or 2000 with --fault leader)")
+	f.Float64Var(&o.Rate, "rate", 0, "tasks per second; 0 is as fast as it goes (latency: 100; recovery with --fault leader: 200)")
+	f.IntVar(&o.Payload, "payload", 0, "`bytes` of attachments of each task")
+	f.StringSliceVar(&o.Classes, "classes", []string{demo.ClassClock}, "`classes` to submit, in turn")
+	f.IntVar(&o.Batch, "batch", 1000, "tasks in one request (throughput)")
+	f.DurationVar(&o.Timeout, "timeout", time.Minute, "how long without any progress until tasks count as lost")
 	flags.add(cmd)
 	return cmd
 }
 
-// complete fills in what depends on the scenario, and checks.
-func (o *benchOptions) complete(cmd *cobra.Command, f format) error {
+// completeBench fills in what depends on the scenario, and checks the command line.
+func completeBench(cmd *cobra.Command, o *bench.Options, f format) error {
 	tasks, rate := 20_000, 0.0
-	switch o.scenario {
-	case throughput:
-	case latency:
-		tasks, rate, o.batch = 1000, 100, 1
-	case recovery:
-		if tasks = recoveryTasks; o.fault == faultLeader {
-			tasks, rate = leaderTasks, leaderRate
-		}
+	leader := o.Scenario == bench.Recovery && o.Fault == bench.FaultLeader
+	switch {
+	case o.Scenario == bench.Throughput:
+	case o.Scenario == bench.Latency:
+		tasks, rate, o.Batch = 1000, 100, 1
+	case leader:
+		tasks, rate = 2000, 200
+	case o.Scenario == bench.Recovery:
+		tasks = 100
 	default:
-		return usage(cmd, "--scenario is %q, want %s, %s or %s", o.scenario, throughput, latency, recovery)
+		return usage(cmd, "--scenario is %q, want %s, %s or %s", o.Scenario, bench.Throughput, bench.Latency, bench.Recovery)
 	}
 	if !cmd.Flags().Changed("tasks") {
-		o.tasks = tasks
+		o.Tasks = tasks
 	}
 	if !cmd.Flags().Changed("rate") {
-		o.rate = rate
+		o.Rate = rate
+	}
+	most := maxBenchTasks
+	if o.Scenario == bench.Recovery && !leader {
+		most = maxPage
 	}
 	switch {
 	case f == asName:
 		return usage(cmd, "--output is %q, want %s or %s", f, asTable, asJSON)
-	case o.tasks < 1 || o.tasks > maxBenchTasks:
-		return usage(cmd, "--tasks is %d, want 1 to %d", o.tasks, maxBenchTasks)
-	case o.rate < 0 || o.rate > maxBenchTasks:
-		return usage(cmd, "--rate is %v, want 0 to %d", o.rate, maxBenchTasks)
-	case o.payload < 0 || o.payload > maxPayload:
-		return usage(cmd, "--payload is %d, want 0 to %d", o.payload, maxPayload)
-	case o.batch < 1 || o.batch > maxPage:
-		return usage(cmd, "--batch is %d, want 1 to %d", o.batch, maxPage)
-	case o.timeout <= 0:
-		return usage(cmd, "--timeout is %s, want more than 0", o.timeout)
-	case o.scenario == recovery && o.fault != faultLeader && o.tasks > maxPage:
-		return usage(cmd, "--tasks is %d, want 1 to %d", o.tasks, maxPage)
-	case o.fault != faultKill && o.fault != faultRestart && o.fault != faultTerm && o.fault != faultLeader:
-		return usage(cmd, "--fault is %q, want %s, %s, %s or %s", o.fault, faultKill, faultRestart, faultTerm, faultLeader)
-	case o.scenario == recovery && o.fault == faultLeader && cmd.Flags().Changed("server"):
-		return usage(cmd, "--fault %s takes no --server: the bench starts the controllers", faultLeader)
-	case len(o.classes) == 0 || strings.Join(o.classes, "") == "":
+	case o.Tasks < 1 || o.Tasks > most:
+		return usage(cmd, "--tasks is %d, want 1 to %d", o.Tasks, most)
+	case o.Rate < 0 || o.Rate > maxBenchTasks:
+		return usage(cmd, "--rate is %v, want 0 to %d", o.Rate, maxBenchTasks)
+	case o.Payload < 0 || o.Payload > maxPayload:
+		return usage(cmd, "--payload is %d, want 0 to %d", o.Payload, maxPayload)
+	case o.Batch < 1 || o.Batch > maxPage:
+		return usage(cmd, "--batch is %d, want 1 to %d", o.Batch, maxPage)
+	case o.Timeout <= 0:
+		return usage(cmd, "--timeout is %s, want more than 0", o.Timeout)
+	case !slices.Contains(bench.Faults(), o.Fault):
+		return usage(cmd, "--fault is %q, want one of %s", o.Fault, strings.Join(bench.Faults(), ", "))
+	case leader && cmd.Flags().Changed("server"):
+		return usage(cmd, "--fault %s takes no --server: the bench starts the controllers", bench.FaultLeader)
+	case len(o.Classes) == 0 || strings.Join(o.Classes, "") == "":
 		return usage(cmd, "--classes names none")
 	}
 	return nil
 }
 
-func runBench(cmd *cobra.Command, c *client.Client, f format, o benchOptions) error {
-	b := newBench(cmd, c, o)
-	report, err := b.measure(cmd.Context())
+func benchLeader(cmd *cobra.Command, flags *apiFlags, o bench.Options, bar *progress) error {
+	cfg, err := config.LoadController()
 	if err != nil {
 		return err
 	}
-	if f == asJSON {
-		err = printJSON(cmd.OutOrStdout(), report)
-	} else {
-		err = report.print(cmd.OutOrStdout())
+	if cfg.Store != config.StoreMongo {
+		return usage(cmd, "--fault %s: STORE is %q; two controllers can share MongoDB only", bench.FaultLeader, cfg.Store)
 	}
-	if err == nil {
-		err = report.problem(b.prefix)
-	}
-	return err
-}
-
-func newBench(cmd *cobra.Command, c *client.Client, o benchOptions) *bench {
-	return &bench{
-		api: c, o: o, prefix: "bench-" + runName() + "-", attachments: padding(o.payload), runs: make([]benchRun, o.tasks),
-		progress: newProgress(cmd.ErrOrStderr(), o.tasks),
-	}
-}
-
-// measure carries the scenario out and judges it.
-func (b *bench) measure(ctx context.Context) (benchReport, error) {
-	extra, err := b.run(ctx)
-	b.progress.end()
+	r, err := bench.KillLeader(cmd.Context(), string(cfg.APIToken), o)
+	bar.end()
 	if err != nil {
-		return benchReport{}, err
+		return err
 	}
-	return evaluate(b.o.scenario, b.runs, extra), nil
-}
-
-// run carries the scenario out and fills in what became of each task. It gives how many runs the nodes counted beyond one for each
-// task, or -1 if they are not the same any more.
-func (b *bench) run(ctx context.Context) (extra int, err error) {
-	before, err := b.settledNodes(ctx)
+	err = flags.report(&r, func(p *pairs) {
+		addFault(p, r.Fault, r.Timing)
+		p.add("Longest pause", strconv.FormatFloat(r.Pause, 'f', -1, 64)+" ms without a start")
+		addReport(p, &r.Report)
+	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if b.o.scenario == latency {
-		err = b.driveSingles(ctx)
-	} else {
-		err = b.driveBatches(ctx, before)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if err := b.readRuns(ctx); err != nil {
-		return 0, err
-	}
-	after, err := b.settledNodes(ctx)
-	if errors.Is(err, errUnsettled) || err == nil && !after.same(before) {
-		return -1, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return max(after.since(before)-b.o.tasks, 0), nil
+	return r.Problem()
 }
 
-// runName tells the tasks of this run from those of any other.
-func runName() string {
-	var random [5]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return hex.EncodeToString(random[:])
+// report prints a report of the bench, as JSON or as the pairs that add adds.
+func (f *apiFlags) report(r any, add func(*pairs)) error {
+	if f.format == asJSON {
+		return printJSON(f.cmd.OutOrStdout(), r)
+	}
+	p := newPairs(f.cmd.OutOrStdout())
+	add(p)
+	return p.flush()
 }
 
-// padding makes attachments of about n bytes, none for 0.
-func padding(n int) json.RawMessage {
-	if n == 0 {
-		return nil
-	}
-	const frame = `{"pad":""}`
-	return json.RawMessage(`{"pad":"` + strings.Repeat("x", max(n-len(frame), 0)) + `"}`)
+func addReport(p *pairs, r *bench.Report) {
+	p.add("Tasks", thousands(int64(r.Tasks))+" in "+strconv.FormatFloat(r.Seconds, 'f', 3, 64)+" s")
+	p.add("Throughput", thousands(int64(math.Round(r.TasksPerSecond)))+" tasks/s")
+	p.add("Submit to start", r.SubmitToStart.String())
+	p.add("Submit to finish", r.SubmitToFinish.String())
+	p.add("Finished once", thousands(int64(r.FinishedOnce)))
+	p.add("Failed", thousands(int64(r.Failed)))
+	p.add("Lost", thousands(int64(r.Lost)))
+	p.add("Doubled", thousands(int64(r.Doubled)))
 }
 
-// startedOf is when a task's handler began, in epoch microseconds: as demo.clock says, or else to the millisecond.
-func startedOf(t *task.Task) int64 {
-	var clock demo.Clock
-	if t.ClassName == demo.ClassClock && json.Unmarshal(t.Result, &clock) == nil && clock.StartedUs != 0 {
-		return clock.StartedUs
-	}
-	return t.StartDateTime * 1000
+func addRecovery(p *pairs, r *bench.RecoveryReport) {
+	addFault(p, r.Fault, r.Timing)
+	p.add("Tasks", thousands(int64(r.Tasks)))
+	p.add("Run again after", r.Again.String())
+}
+
+// addFault adds what was taken away, and the settings of the server that decide how long it takes to get over it.
+func addFault(p *pairs, fault string, t client.Timing) {
+	p.add("Fault", fault)
+	text := func(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
+	p.add("Settings", fmt.Sprintf("heartbeat %s, lost after %s, stop margin %s, leader lease %s",
+		text(t.HeartbeatIntervalMs), text(t.LostAfterMs), text(t.StopMarginMs), text(t.LeaderLeaseMs)))
 }

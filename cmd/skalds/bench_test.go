@@ -5,18 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/skalds-go/skalds/cmd/skalds/internal/bench"
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// measure runs skalds bench and gives its report, which has every task finished exactly once.
-func measure(t *testing.T, d *devCluster, args ...string) benchReport {
+// measure runs skalds bench and returns its report, which has every task finished exactly once.
+func measure(t *testing.T, d *devCluster, args ...string) bench.Report {
 	t.Helper()
 	a := want(t, 0, append([]string{"bench", "-o", "json", "--server", d.server}, args...)...)
-	r := decode[benchReport](t, a)
-	if !r.good() {
+	r := decode[bench.Report](t, a)
+	if !r.Good() {
 		t.Errorf("not every task finished exactly once: %+v", r)
 	}
 	return r
@@ -101,7 +100,7 @@ func TestBenchReportsWhatFailed(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)
 	a := want(t, exitNo, "bench", "--tasks", "20", "--classes", "demo.clock,demo.fail", "--rate", "400", "-o", "json", "--server", d.server)
-	if r := decode[benchReport](t, a); r.FinishedOnce != 10 || r.Failed != 10 || r.Lost != 0 || r.Doubled != 0 {
+	if r := decode[bench.Report](t, a); r.FinishedOnce != 10 || r.Failed != 10 || r.Lost != 0 || r.Doubled != 0 {
 		t.Errorf("%+v", r)
 	}
 	if !strings.Contains(a.err, "of 20 tasks 10 finished, 10 ended otherwise") {
@@ -113,7 +112,7 @@ func TestBenchReportsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "1")
 	a := want(t, exitNo, "bench", "--tasks", "4", "--classes", "nobody.knows.it,demo.clock", "--timeout", "10ms", "-o", "json", "--server", d.server)
-	if r := decode[benchReport](t, a); r.FinishedOnce != 2 || r.Lost != 2 {
+	if r := decode[bench.Report](t, a); r.FinishedOnce != 2 || r.Lost != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -132,74 +131,6 @@ func TestBenchStopsAtARefusal(t *testing.T) {
 	a := want(t, exitNo, "bench", "--tasks", "3", "--payload", "300000", "--server", d.server)
 	if !strings.Contains(a.err, "TASK_MAX_BYTES") {
 		t.Errorf("it says %q", a.err)
-	}
-}
-
-func TestEvaluate(t *testing.T) {
-	t.Parallel()
-	runs := []benchRun{
-		{submitted: 1_000_000, started: 1_001_000, finished: 1_002_000, status: task.Finished, attempt: 1},
-		{submitted: 1_500_000, started: 1_503_000, finished: 3_000_000, status: task.Finished, attempt: 2},
-		{submitted: 1_600_000, finished: 1_700_000, status: task.Failed, attempt: 1},
-		{submitted: 1_600_000, status: task.Running, attempt: 1},
-		{submitted: 1_600_000},
-	}
-	want := benchReport{
-		Scenario: "throughput", Tasks: 5, Seconds: 2, TasksPerSecond: 1, FinishedOnce: 2, Failed: 1, Lost: 2, Doubled: 3,
-		SubmitToStart:  spread{P50: 1, P90: 3, P99: 3, Max: 3},
-		SubmitToFinish: spread{P50: 100, P90: 1500, P99: 1500, Max: 1500},
-	}
-	if got := evaluate("throughput", runs, 3); got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-	if got := evaluate("throughput", runs, -1); got.Doubled != 1 {
-		t.Errorf("by the attempts %d runs are too many, want 1", got.Doubled)
-	}
-	if got := evaluate("latency", make([]benchRun, 2), 0); got != (benchReport{Scenario: "latency", Tasks: 2, Lost: 2}) {
-		t.Errorf("of nothing: %+v", got)
-	}
-}
-
-func TestSpreadIsOrdered(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.Int64Range(0, 1e9), 1, 300).Draw(t, "us")
-		s := spreadOf(values)
-		if s.P50 > s.P90 || s.P90 > s.P99 || s.P99 > s.Max || s.Max != float64(values[len(values)-1])/1000 {
-			t.Fatalf("%+v of %v", s, values)
-		}
-		below := 0
-		for _, v := range values {
-			if float64(v)/1000 <= s.P50 {
-				below++
-			}
-		}
-		if 2*below < len(values) {
-			t.Fatalf("p50 %v has only %d of %d at or below it", s.P50, below, len(values))
-		}
-	})
-}
-
-func TestNodeCounts(t *testing.T) {
-	t.Parallel()
-	before := nodeCounts{"a": {incarnation: "1", beat: 5, finished: 10}, "b": {incarnation: "1", beat: 7, finished: 20}}
-	after := nodeCounts{"a": {incarnation: "1", beat: 7, finished: 15}, "b": {incarnation: "2", beat: 9, finished: 2}, "c": {incarnation: "1", beat: 9, finished: 4}}
-	if n := after.since(before); n != 5+2+4 {
-		t.Errorf("%d runs since then", n)
-	}
-	if after.same(before) || !before.same(before) {
-		t.Error("a node that came or was restarted is not seen")
-	}
-	if !after.settled(before) {
-		t.Error("two heartbeats without work are not enough")
-	}
-	after["a"] = nodeCount{incarnation: "1", beat: 7, held: 1}
-	if after.settled(before) {
-		t.Error("a node that holds tasks counts as settled")
-	}
-	after["a"] = nodeCount{incarnation: "1", beat: 6}
-	if after.settled(before) {
-		t.Error("one heartbeat counts as two")
 	}
 }
 
@@ -233,25 +164,16 @@ func benchmarkCluster(b *testing.B, args ...string) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	m := &bench{
-		api: c, prefix: "bench-", runs: make([]benchRun, b.N), progress: newProgress(nil, b.N),
-		o: benchOptions{scenario: throughput, tasks: b.N, classes: []string{"demo.clock"}, batch: 1000, timeout: patience},
-	}
-	before, err := m.settledNodes(b.Context())
+	b.ResetTimer()
+	r, err := bench.Measure(b.Context(), c, bench.Options{
+		Scenario: bench.Throughput, Tasks: b.N, Classes: []string{"demo.clock"}, Batch: 1000, Timeout: patience,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ResetTimer()
-	if err := m.driveBatches(b.Context(), before); err != nil {
-		b.Fatal(err)
-	}
-	b.StopTimer()
-	if err := m.readRuns(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	r := evaluate(throughput, m.runs, 0)
-	if !r.good() {
+	if !r.Good() {
 		b.Errorf("%+v", r)
 	}
 	b.ReportMetric(r.TasksPerSecond, "tasks/s")
+	b.ReportMetric(r.Seconds*1e9/float64(b.N), "ns/op") // without the wait for idle nodes before and after
 }

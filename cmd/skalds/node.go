@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
-	"time"
-
 	"github.com/spf13/cobra"
 
+	"github.com/skalds-go/skalds/cmd/skalds/internal/bench"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/demo"
 	"github.com/skalds-go/skalds/pkg/config"
@@ -38,7 +36,7 @@ third kills.`,
 				return err
 			}
 			if benchClass != "" {
-				node.Handle(n, benchClass, sleepUntilTheEnd)
+				node.Handle(n, benchClass, bench.Sleep)
 			} else {
 				demo.Register(n)
 			}
@@ -50,16 +48,4 @@ third kills.`,
 	cmd.Flags().StringVar(&benchClass, "bench-class", "", "")
 	_ = cmd.Flags().MarkHidden("bench-class")
 	return cmd
-}
-
-// sleepUntilTheEnd is a handler that runs until it is told to end.
-func sleepUntilTheEnd(ctx context.Context, _ any) (any, error) {
-	timer := time.NewTimer(recoverySleep)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx) //nolint:wrapcheck // the node knows it
-	case <-timer.C:
-		return nil, nil
-	}
 }

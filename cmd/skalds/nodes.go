@@ -85,6 +85,18 @@ func newNodesList() *cobra.Command {
 	})
 }
 
+// allNodes reads all nodes.
+func allNodes(ctx context.Context, c *client.Client) ([]client.Node, error) {
+	nodes := []client.Node{}
+	for n, err := range c.AllNodes(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
 func newNodesShow() *cobra.Command {
 	return askCommand(&cobra.Command{
 		Use:     "show ID",

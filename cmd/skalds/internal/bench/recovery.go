@@ -1,50 +1,52 @@
-package main
+package bench
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// recovery is the scenario that takes a node away from running tasks.
-const recovery = "recovery"
-
-// What happens to the node, and how many tasks run on it.
+// What is taken away in the scenario Recovery.
 const (
-	faultKill    = "kill"    // SIGKILL; another node takes over
-	faultRestart = "restart" // SIGKILL, and the same node is started again at once
-	faultTerm    = "term"    // SIGTERM with DRAIN_SOFT=0; another node takes over
-
-	recoveryTasks = 100
-	recoverySleep = time.Hour
+	FaultKill    = "kill"    // SIGKILL of a node; another node takes over
+	FaultRestart = "restart" // SIGKILL of a node, which is started again at once
+	FaultTerm    = "term"    // SIGTERM of a node with DRAIN_SOFT=0; another node takes over
+	FaultLeader  = "leader"  // SIGKILL of the controller that leads, of two that the bench has started
 )
 
-// recoveryReport is how long it took until the tasks of the node that was taken away ran again, in milliseconds from the signal.
-type recoveryReport struct {
+// Faults returns every fault.
+func Faults() []string { return []string{FaultKill, FaultRestart, FaultTerm, FaultLeader} }
+
+// handlerSleep is how long the handler of a recovery runs: longer than any recovery takes.
+const handlerSleep = time.Hour
+
+// Sleep is the handler of the nodes in a recovery. It runs until it is told to end.
+func Sleep(ctx context.Context, _ any) (any, error) {
+	timer := time.NewTimer(handlerSleep)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) //nolint:wrapcheck // the node knows it
+	case <-timer.C:
+		return nil, nil
+	}
+}
+
+// RecoveryReport says how long it took until the tasks of the node that was taken away ran again, in milliseconds from
+// the signal.
+type RecoveryReport struct {
 	Scenario string        `json:"scenario"`
 	Fault    string        `json:"fault"`
 	Timing   client.Timing `json:"timing"` // of the server; the nodes of the bench had the same
 	Tasks    int           `json:"tasks"`
-	Again    spread        `json:"runAgainMs"`
-}
-
-func (r *recoveryReport) print(w io.Writer) error {
-	p := newPairs(w)
-	p.add("Fault", r.Fault)
-	p.add("Settings", timingText(r.Timing))
-	p.add("Tasks", thousands(int64(r.Tasks)))
-	p.add("Run again after", r.Again.String())
-	return p.flush()
+	Again    Spread        `json:"runAgainMs"`
 }
 
 // recoveryBench runs the scenario with node processes of its own, for a class that only they know.
@@ -58,72 +60,69 @@ type recoveryBench struct {
 	timing client.Timing
 }
 
-func runRecovery(cmd *cobra.Command, c *client.Client, f format, o benchOptions) error {
+// Recover runs tasks on a node process of its own, takes the node away as o.Fault says, and measures until all run
+// again. All of it must be done within o.Timeout.
+func Recover(ctx context.Context, api *client.Client, o Options) (RecoveryReport, error) {
 	state, err := os.MkdirTemp("", "skalds-bench-")
 	if err != nil {
-		return fmt.Errorf("make a state directory for the nodes: %w", err)
+		return RecoveryReport{}, fmt.Errorf("make a state directory for the nodes: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(state) }()
-	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	d, err := c.Dispatcher(ctx)
+	d, err := api.Dispatcher(ctx)
 	if err != nil {
-		return err
+		return RecoveryReport{}, err
 	}
 	name := "bench-" + runName()
-	b := &recoveryBench{api: c, class: name, prefix: name + "-", tasks: o.tasks, fault: o.fault, state: state, timing: d.Timing}
-	report, err := b.run(ctx)
-	if err != nil {
-		return err
+	b := &recoveryBench{
+		api: api, class: name, prefix: name + "-", tasks: o.Tasks, fault: o.Fault, state: state, timing: d.Timing,
 	}
-	if f == asJSON {
-		return printJSON(cmd.OutOrStdout(), report)
-	}
-	return report.print(cmd.OutOrStdout())
+	return b.run(ctx)
 }
 
-func (b *recoveryBench) run(ctx context.Context) (recoveryReport, error) {
+func (b *recoveryBench) run(ctx context.Context) (RecoveryReport, error) {
 	victim, err := b.node(ctx, "a")
 	if err != nil {
-		return recoveryReport{}, err
+		return RecoveryReport{}, err
 	}
 	defer func() { victim.end() }()
 	if err := b.submit(ctx); err != nil {
-		return recoveryReport{}, err
+		return RecoveryReport{}, err
 	}
 	if _, err := b.running(ctx, 1); err != nil {
-		return recoveryReport{}, fmt.Errorf("wait until the tasks run: %w", err)
+		return RecoveryReport{}, fmt.Errorf("wait until the tasks run: %w", err)
 	}
-	if b.fault != faultRestart {
+	if b.fault != FaultRestart {
 		other, err := b.node(ctx, "b")
 		if err != nil {
-			return recoveryReport{}, err
+			return RecoveryReport{}, err
 		}
 		defer other.end()
 	}
 	defer b.cancelAll(context.WithoutCancel(ctx)) // before the nodes end
 	sig := syscall.SIGKILL
-	if b.fault == faultTerm {
+	if b.fault == FaultTerm {
 		sig = syscall.SIGTERM
 	}
 	at, err := victim.signal(sig)
 	if err != nil {
-		return recoveryReport{}, err
+		return RecoveryReport{}, err
 	}
-	if b.fault == faultRestart {
+	if b.fault == FaultRestart {
 		<-victim.done
 		if victim, err = b.start(ctx, "a"); err != nil {
-			return recoveryReport{}, err
+			return RecoveryReport{}, err
 		}
 	}
 	starts, err := b.running(ctx, 2)
 	if err != nil {
-		return recoveryReport{}, fmt.Errorf("wait until the tasks run again: %w", err)
+		return RecoveryReport{}, fmt.Errorf("wait until the tasks run again: %w", err)
 	}
 	for i := range starts {
 		starts[i] -= at.UnixMicro()
 	}
-	return recoveryReport{Scenario: recovery, Fault: b.fault, Timing: b.timing, Tasks: b.tasks, Again: spreadOf(starts)}, nil
+	return RecoveryReport{Scenario: Recovery, Fault: b.fault, Timing: b.timing, Tasks: b.tasks, Again: spreadOf(starts)}, nil
 }
 
 // start starts a node process.
@@ -162,7 +161,7 @@ func (b *recoveryBench) submit(ctx context.Context) error {
 	return nil
 }
 
-// running waits until all tasks run in this attempt or a later one, and gives their starts, in epoch microseconds.
+// running waits until all tasks run in this attempt or a later one, and returns their starts, in epoch microseconds.
 func (b *recoveryBench) running(ctx context.Context, attempt int64) ([]int64, error) {
 	var starts []int64
 	err := poll(ctx, func() (bool, error) {

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -18,36 +18,43 @@ import (
 )
 
 const (
-	// benchPoll is the pause between two looks at how far the server is: seldom enough not to be measured itself.
-	benchPoll = 200 * time.Millisecond
+	// pollPause is the pause between two looks at how far the server is: seldom enough not to be measured itself.
+	pollPause = 200 * time.Millisecond
 	// countPause is how long the nodes' counters stand still before the tasks themselves are asked for.
 	countPause = 1500 * time.Millisecond
 	// settleTimeout is how long the nodes may take for two heartbeats without work.
 	settleTimeout = 15 * time.Second
 	// maxInFlight is how many single tasks are under way at once.
 	maxInFlight = 64
+	// maxPage is how many tasks are read at once.
+	maxPage = 1000
 )
 
 // bench is one run of the benchmark.
 type bench struct {
 	api         *client.Client
-	o           benchOptions
+	o           Options
 	prefix      string // of the ids
 	attachments json.RawMessage
-	runs        []benchRun
-	progress    *progress
+	runs        []run
 	before      func(submitted int) error // called before each batch; nil = nothing
 }
 
+func (b *bench) progress(ended int) {
+	if b.o.Progress != nil {
+		b.o.Progress(ended)
+	}
+}
+
 func (b *bench) newTask(i int) client.NewTask {
-	t := client.NewTask{ID: b.prefix + strconv.Itoa(i), ClassName: b.o.classes[i%len(b.o.classes)], MaxAttempts: new(1)}
+	t := client.NewTask{ID: b.prefix + strconv.Itoa(i), ClassName: b.o.Classes[i%len(b.o.Classes)], MaxAttempts: new(1)}
 	if b.attachments != nil {
 		t.Attachments = b.attachments
 	}
 	return t
 }
 
-// pace gives the moments at which tasks are due.
+// pace says when tasks are due.
 type pace struct {
 	began time.Time
 	rate  float64
@@ -71,14 +78,14 @@ func (p pace) wait(ctx context.Context, i int) error {
 // driveBatches submits all tasks and waits until they have ended.
 func (b *bench) driveBatches(ctx context.Context, before nodeCounts) error {
 	g, groupCtx := errgroup.WithContext(ctx)
-	g.SetLimit(benchConnections)
-	p := pace{began: time.Now(), rate: b.o.rate}
-	size := b.o.batch
+	g.SetLimit(connections)
+	p := pace{began: time.Now(), rate: b.o.Rate}
+	size := b.o.Batch
 	if p.rate > 0 {
 		size = max(min(size, int(p.rate/20)), 1) // a rate is not a burst each second
 	}
-	for from := 0; from < b.o.tasks && groupCtx.Err() == nil; from += size {
-		to := min(from+size, b.o.tasks)
+	for from := 0; from < b.o.Tasks && groupCtx.Err() == nil; from += size {
+		to := min(from+size, b.o.Tasks)
 		if p.wait(groupCtx, from) != nil {
 			break
 		}
@@ -122,7 +129,7 @@ func (b *bench) submit(ctx context.Context, from, to int) error {
 // awaitEnds returns when no task of the run is open, or nothing has moved for the timeout. It goes by the nodes' counters, which cost the
 // server next to nothing, and asks for the tasks only when those have arrived or stand still.
 func (b *bench) awaitEnds(ctx context.Context, before nodeCounts) error {
-	tick := time.NewTicker(benchPoll)
+	tick := time.NewTicker(pollPause)
 	defer tick.Stop()
 	ended, open := -1, int64(-1)
 	moved, asked := time.Now(), time.Now()
@@ -134,8 +141,8 @@ func (b *bench) awaitEnds(ctx context.Context, before nodeCounts) error {
 		if n := now.since(before); n != ended {
 			ended, moved = n, time.Now()
 		}
-		b.progress.show(max(ended, 0))
-		if ended >= b.o.tasks || time.Since(max2(moved, asked)) > countPause {
+		b.progress(max(ended, 0))
+		if ended >= b.o.Tasks || time.Since(max2(moved, asked)) > countPause {
 			n, err := b.countOpen(ctx)
 			if err != nil || n == 0 {
 				return err
@@ -143,7 +150,7 @@ func (b *bench) awaitEnds(ctx context.Context, before nodeCounts) error {
 			if asked = time.Now(); n != open {
 				open, moved = n, asked
 			}
-			if time.Since(moved) > b.o.timeout {
+			if time.Since(moved) > b.o.Timeout {
 				return nil
 			}
 		}
@@ -162,7 +169,7 @@ func max2(a, b time.Time) time.Time {
 	return b
 }
 
-// countOpen says how many tasks of the run have not ended.
+// countOpen returns how many tasks of the run have not ended.
 func (b *bench) countOpen(ctx context.Context) (int64, error) {
 	var open []task.Status
 	for _, s := range task.All() {
@@ -184,10 +191,10 @@ func (b *bench) countOpen(ctx context.Context) (int64, error) {
 func (b *bench) driveSingles(ctx context.Context) error {
 	g, groupCtx := errgroup.WithContext(ctx)
 	g.SetLimit(maxInFlight)
-	p := pace{began: time.Now(), rate: b.o.rate}
+	p := pace{began: time.Now(), rate: b.o.Rate}
 	var done sync.Mutex
 	n := 0
-	for i := 0; i < b.o.tasks && p.wait(groupCtx, i) == nil; i++ {
+	for i := 0; i < b.o.Tasks && p.wait(groupCtx, i) == nil; i++ {
 		g.Go(func() error {
 			if err := b.single(groupCtx, i); err != nil {
 				return err
@@ -195,7 +202,7 @@ func (b *bench) driveSingles(ctx context.Context) error {
 			done.Lock()
 			defer done.Unlock()
 			n++
-			b.progress.show(n)
+			b.progress(n)
 			return nil
 		})
 	}
@@ -211,7 +218,7 @@ func (b *bench) single(ctx context.Context, i int) error {
 	if _, err := b.api.Submit(ctx, in); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	wait, cancel := context.WithTimeout(ctx, b.o.timeout)
+	wait, cancel := context.WithTimeout(ctx, b.o.Timeout)
 	defer cancel()
 	_, err := b.api.Wait(wait, in.ID)
 	if err == nil {

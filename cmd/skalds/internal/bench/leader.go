@@ -1,48 +1,35 @@
-package main
+package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/config"
 )
 
-// faultLeader kills the controller that leads, of two that the bench has started.
-const faultLeader = "leader"
-
 const (
-	leaderTasks = 2000
-	leaderRate  = 200
+	// leaderNodes is how many nodes the bench starts.
 	leaderNodes = 2
-	// killAfter is the part of the tasks that is submitted before the leader is killed.
+	// killAfter is the part of the tasks that is submitted before the leader is killed: a third.
 	killAfter = 3
+
+	loopback = "127.0.0.1"
 )
 
-// leaderReport is how the cluster got over the death of its leader.
-type leaderReport struct {
-	benchReport
+// LeaderReport says how the cluster got over the death of its leader.
+type LeaderReport struct {
+	Report
 
 	Fault  string        `json:"fault"`
 	Timing client.Timing `json:"timing"`
 	Pause  float64       `json:"longestPauseMs"` // the longest time after the kill in which no task started
-}
-
-func (r *leaderReport) print(w io.Writer) error {
-	p := newPairs(w)
-	p.add("Fault", r.Fault)
-	p.add("Settings", timingText(r.Timing))
-	p.add("Longest pause", strconv.FormatFloat(r.Pause, 'f', -1, 64)+" ms without a start")
-	r.add(p)
-	return p.flush()
 }
 
 // member is a controller of the bench.
@@ -52,46 +39,34 @@ type member struct {
 	api *client.Client
 }
 
-func runLeader(cmd *cobra.Command, f format, o benchOptions) error {
-	cfg, err := config.LoadController()
-	if err != nil {
-		return err
-	}
-	if cfg.Store != config.StoreMongo {
-		return usage(cmd, "--fault %s: STORE is %q; two controllers can share MongoDB only", faultLeader, cfg.Store)
-	}
-	l := &leaderBench{o: o, token: string(cfg.APIToken), prefix: "bench-" + runName() + "-"}
+// KillLeader starts two controllers and two nodes by the variables of the environment, kills the controller that leads
+// while tasks come in, and measures how long no task starts. token is that of the controllers' API.
+func KillLeader(ctx context.Context, token string, o Options) (LeaderReport, error) {
+	l := &leaderBench{o: o, token: token, prefix: "bench-" + runName() + "-"}
 	defer l.end()
-	setup, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	setup, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if err := l.start(cmd.Context(), setup); err != nil {
-		return err
+	if err := l.start(ctx, setup); err != nil {
+		return LeaderReport{}, err
 	}
-	b := newBench(cmd, l.follower.api, o)
+	b := newBench(l.follower.api, o)
 	b.before = l.kill
-	report := leaderReport{Fault: faultLeader}
-	if report.benchReport, err = b.measure(cmd.Context()); err != nil {
-		return err
+	report := LeaderReport{Fault: FaultLeader}
+	var err error
+	if report.Report, err = b.measure(ctx); err != nil {
+		return LeaderReport{}, err
 	}
-	d, err := l.follower.api.Dispatcher(cmd.Context())
+	d, err := l.follower.api.Dispatcher(ctx)
 	if err != nil {
-		return err
+		return LeaderReport{}, err
 	}
 	report.Timing, report.Pause = d.Timing, longestPause(b.runs, l.killed.UnixMicro())
-	if f == asJSON {
-		err = printJSON(cmd.OutOrStdout(), &report)
-	} else {
-		err = report.print(cmd.OutOrStdout())
-	}
-	if err == nil {
-		err = report.problem(b.prefix)
-	}
-	return err
+	return report, nil
 }
 
 // leaderBench is a cluster of processes on the services that the environment names.
 type leaderBench struct {
-	o                benchOptions
+	o                Options
 	token, prefix    string
 	leader, follower member
 	nodes            []*child
@@ -107,11 +82,11 @@ func (l *leaderBench) start(life, ctx context.Context) error {
 			return err
 		}
 		m := &members[i]
-		if m.api, err = client.New(client.Config{Server: "http://" + net.JoinHostPort(loopback, strconv.Itoa(port)), Token: l.token}); err != nil {
+		if m.api, err = client.New(client.Config{Server: "http://" + net.JoinHostPort(loopback, port), Token: l.token}); err != nil {
 			return err
 		}
 		m.child, err = startChild(life, []string{
-			"SYSTEM_CONTROLLER_MODE=" + string(config.ModeDispatcher), "SYSTEM_CONTROLLER_HOST=" + loopback, "SYSTEM_CONTROLLER_PORT=" + strconv.Itoa(port),
+			"SYSTEM_CONTROLLER_MODE=" + string(config.ModeDispatcher), "SYSTEM_CONTROLLER_HOST=" + loopback, "SYSTEM_CONTROLLER_PORT=" + port,
 		}, "controller")
 		if err != nil {
 			m.api.Close()
@@ -162,14 +137,14 @@ func (l *leaderBench) elect(ctx context.Context) error {
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until a controller of the bench leads (now it is %s): %w", orNone(leads), err)
+		return fmt.Errorf("wait until a controller of the bench leads (now it is %s): %w", cmp.Or(leads, "none"), err)
 	}
 	return nil
 }
 
 // kill kills the leader once a part of the tasks has been submitted.
 func (l *leaderBench) kill(submitted int) (err error) {
-	if l.killed.IsZero() && submitted >= l.o.tasks/killAfter {
+	if l.killed.IsZero() && submitted >= l.o.Tasks/killAfter {
 		l.killed, err = l.leader.signal(syscall.SIGKILL)
 	}
 	return err
@@ -188,7 +163,7 @@ func (l *leaderBench) end() {
 }
 
 // longestPause is the longest time after the kill, in milliseconds, in which no task started.
-func longestPause(runs []benchRun, killedUs int64) float64 {
+func longestPause(runs []run, killedUs int64) float64 {
 	var starts []int64
 	for i := range runs {
 		if at := runs[i].started; at > killedUs {
@@ -204,12 +179,13 @@ func longestPause(runs []benchRun, killedUs int64) float64 {
 	return float64(longest) / 1000
 }
 
-// findPort gives a port that was free a moment ago.
-func findPort(ctx context.Context) (int, error) {
+// findPort returns a port that was free a moment ago.
+func findPort(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+		return "", fmt.Errorf("find a free port: %w", err)
 	}
 	defer func() { _ = l.Close() }()
-	return portOf(l.Addr().String()), nil
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err //nolint:wrapcheck // the address of a listener is well-formed
 }

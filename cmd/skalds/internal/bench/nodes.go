@@ -1,18 +1,16 @@
-package main
+package bench
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/skalds-go/skalds/pkg/client"
 )
 
 // nodeCount is what a node counts since its start.
 type nodeCount struct {
 	incarnation string
-	beat        int64
+	heartbeat   int64
 	finished    int64
 	held        int // running or queued
 }
@@ -20,32 +18,20 @@ type nodeCount struct {
 // nodeCounts are the counts of all nodes, by id.
 type nodeCounts map[string]nodeCount
 
-// allNodes reads all nodes.
-func allNodes(ctx context.Context, c *client.Client) ([]client.Node, error) {
-	nodes := []client.Node{}
-	for n, err := range c.AllNodes(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
-}
-
 func (b *bench) readNodes(ctx context.Context) (nodeCounts, error) {
-	nodes, err := allNodes(ctx, b.api)
-	if err != nil {
-		return nil, fmt.Errorf("read the nodes: %w", err)
-	}
-	counts := make(nodeCounts, len(nodes))
-	for i := range nodes {
-		n := &nodes[i]
-		counts[n.ID] = nodeCount{incarnation: n.Incarnation, beat: n.Heartbeat, finished: n.Finished, held: n.Running + n.Queued}
+	counts := nodeCounts{}
+	for n, err := range b.api.AllNodes(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		}
+		counts[n.ID] = nodeCount{
+			incarnation: n.Incarnation, heartbeat: n.Heartbeat, finished: n.Finished, held: n.Running + n.Queued,
+		}
 	}
 	return counts, nil
 }
 
-// same says whether these are the same nodes, none of which was restarted.
+// same reports whether these are the same nodes, none of which was restarted.
 func (n nodeCounts) same(other nodeCounts) bool {
 	if len(n) != len(other) {
 		return false
@@ -70,22 +56,22 @@ func (n nodeCounts) since(other nodeCounts) int {
 	return int(sum)
 }
 
-// settled says whether every node has sent two heartbeats since other, so that the later one was made after that moment, and holds
+// idle reports whether every node has sent two heartbeats since other, so that the later one was made after that moment, and holds
 // nothing any more.
-func (n nodeCounts) settled(other nodeCounts) bool {
+func (n nodeCounts) idle(other nodeCounts) bool {
 	for id, c := range n {
-		if c.beat < other[id].beat+2 || c.held > 0 {
+		if c.heartbeat < other[id].heartbeat+2 || c.held > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-var errUnsettled = errors.New("the nodes hold tasks, or send no heartbeats: measure on an otherwise idle server")
+var errBusy = errors.New("the nodes hold tasks, or send no heartbeats: measure on an otherwise idle server")
 
-// settledNodes waits until what the nodes say of themselves is up to date and they hold nothing.
-func (b *bench) settledNodes(ctx context.Context) (nodeCounts, error) {
-	tick := time.NewTicker(benchPoll)
+// idleNodes waits until what the nodes say of themselves is up to date and they hold nothing.
+func (b *bench) idleNodes(ctx context.Context) (nodeCounts, error) {
+	tick := time.NewTicker(pollPause)
 	defer tick.Stop()
 	over := time.NewTimer(settleTimeout)
 	defer over.Stop()
@@ -94,14 +80,14 @@ func (b *bench) settledNodes(ctx context.Context) (nodeCounts, error) {
 		return nil, errors.New("there is no node: start one (skalds node), or give 'skalds dev' some (--nodes)")
 	}
 	for now := first; err == nil; now, err = b.readNodes(ctx) {
-		if now.settled(first) {
+		if now.idle(first) {
 			return now, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-over.C:
-			return nil, errUnsettled
+			return nil, errBusy
 		case <-tick.C:
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ func startChild(ctx context.Context, env []string, args ...string) (*child, erro
 	return c, nil
 }
 
-// signal gives the time just before.
+// signal sends a signal and returns the time just before.
 func (c *child) signal(s syscall.Signal) (time.Time, error) {
 	at := time.Now()
 	if err := c.cmd.Process.Signal(s); err != nil {
@@ -73,13 +73,6 @@ func timingEnv(t client.Timing) []string {
 		ms("NODE_HEARTBEAT_INTERVAL", t.HeartbeatIntervalMs), ms("NODE_LOST_AFTER", t.LostAfterMs), ms("NODE_STOP_MARGIN", t.StopMarginMs),
 		"MONITOR_HEARTBEAT_TIMEOUT=", // another name of NODE_LOST_AFTER
 	}
-}
-
-// timingText tells it to a person.
-func timingText(t client.Timing) string {
-	text := func(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
-	return fmt.Sprintf("heartbeat %s, lost after %s, stop margin %s, leader lease %s",
-		text(t.HeartbeatIntervalMs), text(t.LostAfterMs), text(t.StopMarginMs), text(t.LeaderLeaseMs))
 }
 
 // poll asks until the answer is yes.
