@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -141,7 +142,7 @@ func TestOlderEvents(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	s, err := events.DecodeStatus([]byte(`{"version":1,"node":"n","incarnation":"i","beat":{"counter":1}}`))
-	if want := (events.Heartbeat{Counter: 1}); err != nil || !reflect.DeepEqual(*s.Heartbeat, want) {
+	if want := (registry.Node{ID: "n", Incarnation: "i", Counter: 1}); err != nil || !reflect.DeepEqual(*s.Heartbeat, want) {
 		t.Errorf("%+v, %v", s.Heartbeat, err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/registry/registrytest"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -80,8 +82,8 @@ func fence() events.Control {
 func sampleHeartbeat() events.Status {
 	return events.Status{
 		Node: "sample-node-1", Incarnation: "incarnation-1", At: 1796010411389, Counter: 41,
-		Heartbeat: &events.Heartbeat{
-			Counter: 41, Term: 8, Mode: "node", State: "online", Classes: []string{"SleepWorker"}, Labels: map[string]string{"zone": "a"},
+		Heartbeat: &registry.Node{
+			ID: "sample-node-1", Incarnation: "incarnation-1", Counter: 41, Term: 8, Mode: "node", State: "online", Classes: []string{"SleepWorker"}, Labels: map[string]string{"zone": "a"},
 			Capacity: 16, Prefetch: 8, Running: 3, Queued: 2, Received: 10, Finished: 5, Partition: 3, Protocol: 1, Address: "host-1",
 			Version: "1.2.3", CPU: 0.5, Memory: 1 << 20, StartedAt: 1796010393269, RoundRobinCount: 12,
 			CapacityByClass: map[string]int{"SleepWorker": 4}, RunningByClass: map[string]int{"SleepWorker": 3}, SlotsRunning: 3, SlotsQueued: 4,
@@ -237,6 +239,20 @@ func TestGolden(t *testing.T) {
 				t.Errorf("decoded\n%+v\nwant\n%+v", got, want)
 			}
 		})
+	}
+}
+
+// Every field of a heartbeat travels, but for the task list.
+func TestHeartbeatIsWhole(t *testing.T) {
+	t.Parallel()
+	want := registrytest.Example("n1", "i1", 7)
+	e := one(t)(events.EncodeStatus(events.Status{Node: "n1", Incarnation: "i1", Heartbeat: want}, events.DefaultMaxBytes))
+	if len(want.Tasks) == 0 {
+		t.Error("the caller's heartbeat was changed")
+	}
+	want.Tasks = nil
+	if got, err := events.DecodeStatus(e.Value); err != nil || !reflect.DeepEqual(got.Heartbeat, want) {
+		t.Errorf("read as %+v\nwant %+v, %v", got.Heartbeat, want, err)
 	}
 }
 

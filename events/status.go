@@ -4,53 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // Status is the value of task.status: what a node says of its claims, or a notice that makes the leader look at once.
 type Status struct {
-	Version     int           `json:"version"`
-	Node        string        `json:"node,omitempty"`
-	Incarnation string        `json:"incarnation,omitempty"`
-	At          int64         `json:"at"`                // epoch ms, by the writer's clock
-	Counter     int64         `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
-	Notice      Notice        `json:"notice,omitempty"`
-	Updated     []string      `json:"updated,omitempty"`   // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
-	Heartbeat   *Heartbeat    `json:"heartbeat,omitempty"` // alone in its value
-	Reports     []task.Report `json:"reports,omitempty"`
-}
-
-// Heartbeat is a heartbeat that travels over task.status since the registry did not answer the node. It says what a heartbeat in the registry
-// says, but for the task list and the predecessor; see registry.Node for what the fields mean. The leader answers it on the node's
-// partition of task.assign, see [ConfirmedHeartbeat].
-type Heartbeat struct {
-	Counter         int64             `json:"counter"`
-	Term            int64             `json:"term,omitempty"`            // the highest that the node has seen
-	RoundRobinCount int64             `json:"roundRobinCount,omitempty"` // ROUND_ROBIN's count as the leaders before that term had told it
-	Mode            string            `json:"mode"`
-	State           string            `json:"state"`
-	Classes         []string          `json:"classes"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Capacity        int               `json:"capacity"`
-	Prefetch        int               `json:"prefetch"`
-	Running         int               `json:"running"`
-	Queued          int               `json:"queued"`
-	Received        int64             `json:"received"`
-	Finished        int64             `json:"finished"`
-	Partition       int               `json:"partition"`
-	Protocol        int               `json:"protocol"`
-	Address         string            `json:"address"`
-	Version         string            `json:"version"`
-	CPU             float64           `json:"cpu"`
-	Memory          int64             `json:"memory"`
-	StartedAt       int64             `json:"startedAt"`
-
-	CapacityByClass map[string]int `json:"capacityByClass,omitempty"`
-	RunningByClass  map[string]int `json:"runningByClass,omitempty"`
-	SlotsRunning    int            `json:"slotsRunning,omitempty"`
-	SlotsQueued     int            `json:"slotsQueued,omitempty"`
-	CPUs            int            `json:"cpus,omitempty"`
-	MemoryTotal     int64          `json:"memoryTotal,omitempty"`
+	Version     int            `json:"version"`
+	Node        string         `json:"node,omitempty"`
+	Incarnation string         `json:"incarnation,omitempty"`
+	At          int64          `json:"at"`                // epoch ms, by the writer's clock
+	Counter     int64          `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
+	Notice      Notice         `json:"notice,omitempty"`
+	Updated     []string       `json:"updated,omitempty"` // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
+	Heartbeat   *registry.Node `json:"heartbeat,omitempty"`
+	Reports     []task.Report  `json:"reports,omitempty"`
 }
 
 // HeaderHeartbeat marks the records of task.status that are heartbeats, so that who only looks for those passes over the others without
@@ -85,6 +53,11 @@ func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 		raw[i], sizes[i] = b, len(b)
 	}
 	s.Version, s.Reports = Version, nil
+	if s.Heartbeat != nil {
+		beat := *s.Heartbeat
+		beat.Tasks = nil
+		s.Heartbeat = &beat
+	}
 	head, err := marshal(&s)
 	if err != nil {
 		return nil, err
@@ -127,7 +100,7 @@ func DecodeStatus(value []byte) (Status, error) {
 	var w struct { // with the names that writers before 0.1 used
 		Status
 		Beat *struct {
-			Heartbeat
+			registry.Node
 			Turn int64 `json:"turn"`
 		} `json:"beat"`
 	}
@@ -136,7 +109,7 @@ func DecodeStatus(value []byte) (Status, error) {
 	}
 	s := w.Status
 	if s.Heartbeat == nil && w.Beat != nil {
-		s.Heartbeat = &w.Beat.Heartbeat
+		s.Heartbeat = &w.Beat.Node
 		s.Heartbeat.RoundRobinCount = w.Beat.Turn
 	}
 	known := s.Reports[:0]
@@ -156,6 +129,9 @@ func DecodeStatus(value []byte) (Status, error) {
 	}
 	if s.Heartbeat != nil && (s.Node == "" || s.Incarnation == "" || s.Heartbeat.Counter < 1 || s.Heartbeat.Partition < 0) {
 		return Status{}, fmt.Errorf("%s: %w: a heartbeat without node, incarnation or counter", TopicStatus, ErrMalformed)
+	}
+	if s.Heartbeat != nil {
+		s.Heartbeat.ID, s.Heartbeat.Incarnation, s.Heartbeat.Tasks = s.Node, s.Incarnation, nil
 	}
 	return s, nil
 }

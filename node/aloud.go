@@ -6,7 +6,6 @@ import (
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
-	"github.com/skalds-go/skalds/pkg/registry"
 )
 
 // maxAloud is how many of the last heartbeats over task.status may still be confirmed.
@@ -32,7 +31,7 @@ func (s *session) beatAloud() {
 	s.aloud = append(s.aloud, sending{n.Counter, sent})
 	s.mu.Unlock()
 	values, err := events.EncodeStatus(events.Status{
-		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Heartbeat: beatOf(&n),
+		Node: n.ID, Incarnation: n.Incarnation, At: s.now(), Counter: n.Counter, Heartbeat: &n,
 	}, s.cfg.EventMaxBytes)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(s.base, min(s.beatTimeout(), s.trustLeft()))
@@ -57,15 +56,5 @@ func (s *session) heardLocked(beats []events.ConfirmedHeartbeat) {
 				s.confirmLocked(a.at)
 			}
 		}
-	}
-}
-
-func beatOf(n *registry.Node) *events.Heartbeat {
-	return &events.Heartbeat{
-		Counter: n.Counter, Term: n.Term, RoundRobinCount: n.RoundRobinCount, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
-		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
-		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version, CPU: n.CPU, Memory: n.Memory,
-		StartedAt: n.StartedAt, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,
-		SlotsRunning: n.SlotsRunning, SlotsQueued: n.SlotsQueued, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal,
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
-	"github.com/skalds-go/skalds/pkg/registry"
 )
 
 const (
@@ -64,7 +63,7 @@ func (s *Service) hear(st *events.Status) (room bool) {
 		clear(b.pending)
 		return false
 	}
-	confirm, room := s.ingest.fleet.ObserveKafka(nodeOf(st), s.ingest.clock.Boot())
+	confirm, room := s.ingest.fleet.ObserveKafka(st.Heartbeat, s.ingest.clock.Boot())
 	if !confirm {
 		return false
 	}
@@ -184,17 +183,5 @@ func (s *Service) Overhear(ctx context.Context, partition int, from kafka.Positi
 			return
 		}
 		s.Hear(records)
-	}
-}
-
-func nodeOf(st *events.Status) *registry.Node {
-	b := st.Heartbeat
-	return &registry.Node{
-		ID: st.Node, Incarnation: st.Incarnation, Counter: b.Counter, Mode: b.Mode, State: registry.State(b.State), Classes: b.Classes,
-		Labels: b.Labels, Capacity: b.Capacity, Prefetch: b.Prefetch, Running: b.Running, Queued: b.Queued, Received: b.Received,
-		Finished: b.Finished, Partition: b.Partition, Protocol: b.Protocol, Address: b.Address, Version: b.Version, CPU: b.CPU,
-		Memory: b.Memory, StartedAt: b.StartedAt, Term: b.Term, RoundRobinCount: b.RoundRobinCount,
-		SlotsRunning: b.SlotsRunning, SlotsQueued: b.SlotsQueued, CapacityByClass: b.CapacityByClass, RunningByClass: b.RunningByClass,
-		CPUs: b.CPUs, MemoryTotal: b.MemoryTotal,
 	}
 }

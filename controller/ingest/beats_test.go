@@ -10,13 +10,14 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // say publishes a heartbeat of n1 over task.status, as a node does.
 func (b *bundle) say(t *testing.T, counter, term int64) {
 	t.Helper()
-	r := record(t, events.Status{Heartbeat: &events.Heartbeat{Counter: counter, Term: term, Partition: 3, Mode: "node", State: "online", Protocol: 1}})
+	r := record(t, events.Status{Heartbeat: &registry.Node{Counter: counter, Term: term, Partition: 3, Mode: "node", State: "online", Protocol: 1}})
 	r.Headers = []kafka.Header{{Key: events.HeaderHeartbeat, Value: []byte("1")}}
 	if err := b.bus.Publish(t.Context(), events.TopicStatus, 0, []kafka.Record{r}); err != nil {
 		t.Fatal(err)

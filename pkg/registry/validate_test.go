@@ -30,7 +30,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"every field", func(*registry.Node) {}, nil},
 		{"an older node", func(n *registry.Node) { *n = registry.Node{ID: "n", Incarnation: "i", Counter: 1} }, nil},
-		{"no id", func(n *registry.Node) { n.ID = "" }, []string{"no id"}},
+		{"no id", func(n *registry.Node) { n.ID = "" }, []string{"id is empty"}},
 		{"largest capacity", func(n *registry.Node) { n.Capacity, n.Prefetch = registry.MaxCapacity, registry.MaxCapacity }, nil},
 		{"capacity", func(n *registry.Node) { n.Capacity = registry.MaxCapacity + 1 }, []string{"capacity is 1000001", "above 1000000"}},
 		{"capacity of 2^31", func(n *registry.Node) { n.Capacity = 1 << 31 }, []string{"capacity is 2147483648"}},
@@ -45,8 +45,8 @@ func TestValidate(t *testing.T) {
 		{"received", func(n *registry.Node) { n.Received = -1 }, []string{"received"}},
 		{"finished", func(n *registry.Node) { n.Finished = -1 }, []string{"finished"}},
 		{"term", func(n *registry.Node) { n.Term = -1 }, []string{"term"}},
-		{"turn", func(n *registry.Node) { n.RoundRobinCount = -1 }, []string{"turn"}},
-		{"a turn that cannot be counted on from", func(n *registry.Node) { n.RoundRobinCount = math.MaxInt64 }, []string{"turn"}},
+		{"round-robin count", func(n *registry.Node) { n.RoundRobinCount = -1 }, []string{"roundRobinCount"}},
+		{"a count that cannot be counted on from", func(n *registry.Node) { n.RoundRobinCount = math.MaxInt64 }, []string{"roundRobinCount"}},
 		{"partition", func(n *registry.Node) { n.Partition = 1 << 31 }, []string{"partition"}},
 		{"protocol", func(n *registry.Node) { n.Protocol = -1 }, []string{"protocol"}},
 		{"cpus", func(n *registry.Node) { n.CPUs = 1 << 31 }, []string{"cpus"}},
@@ -95,14 +95,45 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestSlots(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
-	older := registry.Node{Running: 3, Queued: 2}
-	if running, queued := older.Slots(); running != 3 || queued != 2 {
-		t.Errorf("a node that says no slots has %d and %d", running, queued)
+	tests := []struct {
+		name   string
+		change func(n *registry.Node)
+		want   string // part of the error; empty = none
+	}{
+		{"good", func(*registry.Node) {}, ""},
+		{"odd but good id", func(n *registry.Node) { n.ID = "a b:c/ü[x]*" }, ""},
+		{"opening brace", func(n *registry.Node) { n.ID = "a{" }, "brace"},
+		{"closing brace", func(n *registry.Node) { n.ID = "}a" }, "brace"},
+		{"longest id", func(n *registry.Node) { n.ID = strings.Repeat("x", registry.MaxIDBytes) }, ""},
+		{"id too long", func(n *registry.Node) { n.ID = strings.Repeat("x", registry.MaxIDBytes+1) }, "256 bytes"},
+		{"no id", func(n *registry.Node) { n.ID = "" }, "empty"},
+		{"newline in the id", func(n *registry.Node) { n.ID = "a\nb" }, "control"},
+		{"id not UTF-8", func(n *registry.Node) { n.ID = "a\xff" }, "UTF-8"},
+		{"no incarnation", func(n *registry.Node) { n.Incarnation = "" }, "incarnation"},
+		{"largest", func(n *registry.Node) { n.Address = strings.Repeat("x", registry.MaxNodeBytes-1) }, ""},
+		{"classes too large", func(n *registry.Node) { n.Classes = []string{strings.Repeat("x", registry.MaxNodeBytes)} }, "classes (1)"},
+		{"capacities too large", func(n *registry.Node) {
+			n.CapacityByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1}
+		}, "65537 bytes"},
+		{"running by class does not count", func(n *registry.Node) {
+			n.RunningByClass = map[string]int{strings.Repeat("x", registry.MaxNodeBytes): 1}
+		}, ""},
+		{"labels too large", func(n *registry.Node) { n.Labels = map[string]string{"k": strings.Repeat("x", registry.MaxNodeBytes)} }, "labels (1)"},
 	}
-	wide := registry.Node{Running: 3, SlotsRunning: 12, Queued: 1, SlotsQueued: 4}
-	if running, queued := wide.Slots(); running != 12 || queued != 4 {
-		t.Errorf("%d and %d", running, queued)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := &registry.Node{ID: "n1", Incarnation: "i"}
+			tt.change(n)
+			err := registry.Check(n)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("error = %v, want one with %q", err, tt.want)
+			}
+		})
 	}
 }

@@ -122,9 +122,7 @@ func (r *Registry) Heartbeat(ctx context.Context, n *registry.Node) error {
 	case found && have.node.Counter > n.Counter:
 		return fmt.Errorf("heartbeat of node %s: %w (this is number %d, number %d is there)", n.ID, registry.ErrStale, n.Counter, have.node.Counter)
 	}
-	kept := clone(n)
-	kept.Tasks = slices.Clone(n.Tasks)
-	r.nodes[n.ID] = entry{kept, r.clock.Boot() + registry.KeyTTL}
+	r.nodes[n.ID] = entry{n.Clone(), r.clock.Boot() + registry.KeyTTL}
 	return nil
 }
 
@@ -167,7 +165,9 @@ func (r *Registry) Snapshot(ctx context.Context) (registry.Snapshot, error) {
 	defer r.mu.Unlock()
 	s := registry.Snapshot{RunID: "memory-" + strconv.Itoa(r.run), Nodes: make([]registry.Node, 0, len(r.nodes))}
 	for _, e := range r.nodes {
-		s.Nodes = append(s.Nodes, clone(&e.node))
+		n := e.node
+		n.Tasks = nil
+		s.Nodes = append(s.Nodes, n.Clone())
 	}
 	slices.SortFunc(s.Nodes, func(a, b registry.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return s, nil
@@ -187,7 +187,7 @@ func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, er
 		return registry.Node{}, false, fmt.Errorf("read of node %s: %w: it holds %d entries, at most %d are kept",
 			id, registry.ErrIncomplete, len(e.node.Tasks), registry.MaxTasks)
 	}
-	n := clone(&e.node)
+	n := e.node.Clone()
 	n.Tasks = registry.Newest(e.node.Tasks)
 	return n, true, nil
 }
@@ -207,12 +207,4 @@ func (r *Registry) Close() error {
 	defer r.mu.Unlock()
 	r.closed = true
 	return nil
-}
-
-// clone copies everything but the task list, which it leaves out.
-func clone(n *registry.Node) registry.Node {
-	c := *n
-	c.Classes, c.Labels, c.Tasks = slices.Clone(n.Classes), maps.Clone(n.Labels), nil
-	c.CapacityByClass, c.RunningByClass = maps.Clone(n.CapacityByClass), maps.Clone(n.RunningByClass)
-	return c
 }

@@ -1,20 +1,22 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/skalds-go/skalds/pkg/registry"
-	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // encode is for values of texts and integers, which always have a JSON form.
@@ -26,45 +28,71 @@ func encode(v any) []byte {
 	return b
 }
 
-// fields are those of the hash that are read, in the order in which decoder.node takes them.
-var fields = []string{
-	"incarnation", "counter", "mode", "state", "classes", "labels", "capacity", "prefetch", "running", "queued", "received",
-	"finished", "partition", "protocol", "address", "version", "cpu", "memory", "startedAt", "replaces",
-	"crashed", "term", "turn", "slotsRunning", "slotsQueued", "capacityByClass", "runningByClass", "cpus", "memoryTotal", "tasks",
+// field is one field of [registry.Node] in the node's hash, where it has its name in JSON.
+type field struct {
+	index int
+	name  string
+	old   string // the name by which older nodes write it, or ""
 }
+
+// fields are those of the hash, but for the script's own. The node's id is in the key, its task list in a key of its own.
+var fields = func() (list []field) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[registry.Node]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "id" && name != "tasks" {
+			list = append(list, field{f.Index[0], name, f.Tag.Get("was")})
+		}
+	}
+	return list
+}()
+
+// columns are the names that are read, in the order in which decoder.node takes their values: an old name follows the present one, and
+// the length of the task list is last. They are made once, since a snapshot sends them 10,000 times.
+var columns = func() (list []any) {
+	for _, f := range fields {
+		if list = append(list, f.name); f.old != "" {
+			list = append(list, f.old)
+		}
+	}
+	return append(list, "tasks")
+}()
 
 // maxReadBytes bounds what a hash holds. It is more than the limit of writing, since JSON escapes make texts up to six times longer, the
 // classes may stand there once more with what each is running, and a later version may write more.
 const maxReadBytes = 16 * registry.MaxNodeBytes
 
-// appendNode appends names and values of the hash's fields, without those that heartbeat.lua sets itself (incarnation, counter, list, tasks).
+// appendNode appends names and values of the hash's fields, without those that heartbeat.lua sets itself (list, tasks).
 func appendNode(to []any, n *registry.Node) []any {
-	classes, labels := encode(n.Classes), encode(n.Labels)
-	return append(to,
-		"mode", n.Mode, "state", string(n.State), "classes", classes, "labels", labels,
-		"capacity", number(n.Capacity), "prefetch", number(n.Prefetch), "running", number(n.Running), "queued", number(n.Queued),
-		"received", number(n.Received), "finished", number(n.Finished), "partition", number(n.Partition), "protocol", number(n.Protocol),
-		"address", n.Address, "version", n.Version, "cpu", strconv.FormatFloat(n.CPU, 'g', 6, 64), "memory", number(n.Memory),
-		"startedAt", number(n.StartedAt), "replaces", n.Replaces, "crashed", strconv.FormatBool(n.Crashed),
-		"term", number(n.Term), "turn", number(n.RoundRobinCount), "slotsRunning", number(n.SlotsRunning), "slotsQueued", number(n.SlotsQueued),
-		"capacityByClass", encode(n.CapacityByClass), "runningByClass", encode(n.RunningByClass),
-		"cpus", number(n.CPUs), "memoryTotal", number(n.MemoryTotal))
+	values := reflect.ValueOf(n).Elem()
+	for _, f := range fields {
+		to = append(to, f.name, encodeField(values.Field(f.index).Interface()))
+	}
+	return to
+}
+
+func encodeField(value any) any {
+	switch v := value.(type) {
+	case string:
+		return v
+	case registry.State:
+		return string(v)
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	default:
+		return encode(v)
+	}
 }
 
 // readNode makes the command that reads the fields of a node's hash; what is missing comes as an empty text.
 func readNode(ctx context.Context, id string) *goredis.StringSliceCmd {
-	args := make([]any, 0, 2+len(fields))
-	return goredis.NewStringSliceCmd(ctx, append(append(args, "hmget", nodeKey(id)), fieldArgs...)...)
+	args := make([]any, 0, 2+len(columns))
+	return goredis.NewStringSliceCmd(ctx, append(append(args, "hmget", nodeKey(id)), columns...)...)
 }
-
-// fieldArgs are fields as arguments, made once: a snapshot sends them 10,000 times.
-var fieldArgs = func() []any {
-	args := make([]any, len(fields))
-	for i, field := range fields {
-		args[i] = field
-	}
-	return args
-}()
 
 // decoder reads what readNode brought. It remembers the classes, labels and counts it has decoded, since most nodes of a snapshot have
 // the same; it lives for one snapshot. It is for one goroutine.
@@ -83,37 +111,59 @@ func newDecoder() *decoder {
 	return &decoder{classes: make(map[string][]string), labels: make(map[string]map[string]string), counts: make(map[string]map[string]int)}
 }
 
-// node reports false if there is no such hash. tasks is the length of the node's task list. A field that is missing has its zero
-// value, except incarnation and counter, which make it a node.
-func (d *decoder) node(id string, values []string) (n registry.Node, tasks int, found bool, err error) {
+// node reads a node into n and returns the length of its task list. It reports false if there is no such hash. A field that is missing has
+// its zero value, except incarnation and counter, which make it a node. After an error n means nothing.
+func (d *decoder) node(n *registry.Node, id string, values []string) (tasks int, found bool, err error) {
+	*n = registry.Node{ID: id}
 	if !slices.ContainsFunc(values, func(v string) bool { return v != "" }) {
-		return registry.Node{}, 0, false, nil
+		return 0, false, nil
 	}
 	d.values, d.at, d.size, d.err = values, 0, 0, nil
-	if len(values) != len(fields) || values[0] == "" || values[1] == "" {
-		return registry.Node{}, 0, true, errors.New("incarnation or counter is missing")
+	if len(values) != len(columns) || values[0] == "" || values[1] == "" {
+		return 0, true, errors.New("incarnation or counter is missing")
 	}
-	n = registry.Node{
-		ID: id, Incarnation: d.text(), Counter: d.integer(), Mode: d.text(), State: registry.State(d.text()),
-		Classes: slices.Clone(decodeJSON(d, d.classes)), Labels: maps.Clone(decodeJSON(d, d.labels)),
-		Capacity: int(d.integer()), Prefetch: int(d.integer()), Running: int(d.integer()), Queued: int(d.integer()),
-		Received: d.integer(), Finished: d.integer(), Partition: int(d.integer()), Protocol: int(d.integer()),
-		Address: d.text(), Version: d.text(), CPU: d.float(), Memory: d.integer(), StartedAt: d.integer(), Replaces: d.text(), Crashed: d.text() == "true",
-		Term: d.integer(), RoundRobinCount: d.integer(), SlotsRunning: int(d.integer()), SlotsQueued: int(d.integer()),
-		CapacityByClass: maps.Clone(decodeJSON(d, d.counts)), RunningByClass: maps.Clone(decodeJSON(d, d.counts)),
-		CPUs: int(d.integer()), MemoryTotal: d.integer(),
+	target := reflect.ValueOf(n).Elem()
+	for _, f := range fields {
+		if f.old != "" {
+			values[d.at+1] = cmp.Or(values[d.at], values[d.at+1])
+			d.at++
+		}
+		d.field(target.Field(f.index).Addr().Interface())
 	}
 	tasks = int(d.integer())
-	if d.err != nil {
-		return registry.Node{}, 0, true, d.err
+	return tasks, true, d.err
+}
+
+// field takes the next value into a field of the node.
+func (d *decoder) field(to any) {
+	switch to := to.(type) {
+	case *string:
+		*to = d.text()
+	case *registry.State:
+		*to = registry.State(d.text())
+	case *int:
+		*to = int(d.integer())
+	case *int64:
+		*to = d.integer()
+	case *float64:
+		*to = d.float()
+	case *bool:
+		*to = d.text() == "true"
+	case *[]string:
+		*to = slices.Clone(decodeJSON(d, d.classes))
+	case *map[string]string:
+		*to = maps.Clone(decodeJSON(d, d.labels))
+	case *map[string]int:
+		*to = maps.Clone(decodeJSON(d, d.counts))
+	default:
+		panic(fmt.Sprintf("a heartbeat has a field of type %T, which the codec for Redis does not know", to))
 	}
-	return n, tasks, true, nil
 }
 
 // fail keeps the first error, of the value that was taken last.
 func (d *decoder) fail(why string) {
 	if d.err == nil {
-		d.err = fmt.Errorf("field %s %s", fields[d.at-1], why)
+		d.err = fmt.Errorf("field %s %s", columns[d.at-1], why)
 	}
 }
 
@@ -174,16 +224,12 @@ func decodeJSON[T any](d *decoder, known map[string]T) T {
 	return v
 }
 
-// held is the value of a task in the list; its field is the task's id.
-type held struct {
-	Attempt int64     `json:"attempt"`
-	ClaimID string    `json:"claimId"`
-	State   task.Kind `json:"state"`
-}
-
+// appendTasks appends the fields of the list's hash: each task's id and, as its value, the rest.
 func appendTasks(to []any, tasks []registry.HeldTask) []any {
 	for _, t := range tasks {
-		to = append(to, t.ID, encode(held{t.Attempt, t.ClaimID, t.State}))
+		id := t.ID
+		t.ID = ""
+		to = append(to, id, encode(t))
 	}
 	return to
 }
@@ -191,11 +237,12 @@ func appendTasks(to []any, tasks []registry.HeldTask) []any {
 func decodeTasks(list map[string]string) ([]registry.HeldTask, error) {
 	tasks := make([]registry.HeldTask, 0, len(list))
 	for id, value := range list {
-		var h held
-		if err := json.Unmarshal([]byte(value), &h); err != nil {
+		var t registry.HeldTask
+		if err := json.Unmarshal([]byte(value), &t); err != nil {
 			return nil, fmt.Errorf("task %.40q holds %.80q: %w", id, value, err)
 		}
-		tasks = append(tasks, registry.HeldTask{ID: id, Attempt: h.Attempt, ClaimID: h.ClaimID, State: h.State})
+		t.ID = id
+		tasks = append(tasks, t)
 	}
 	return registry.Newest(tasks), nil
 }

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/skalds-go/skalds/pkg/registry"
@@ -138,6 +137,3 @@ func (s *sentLists) forget(id string) {
 	defer s.mu.Unlock()
 	delete(s.list, id)
 }
-
-// number is how every integer stands in a hash.
-func number[T ~int | ~int64](v T) string { return strconv.FormatInt(int64(v), 10) }

@@ -42,7 +42,7 @@ if ARGV[6] == '0' then
 end
 
 local last = 8 + tonumber(ARGV[8])
-redis.call('HSET', KEYS[1], 'incarnation', ARGV[1], 'counter', ARGV[2], unpack(ARGV, 9, last))
+redis.call('HSET', KEYS[1], unpack(ARGV, 9, last))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 if ARGV[6] == '1' then
   redis.call('HSET', KEYS[1], 'list', ARGV[4], 'tasks', ARGV[5])

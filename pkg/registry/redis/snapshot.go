@@ -67,16 +67,17 @@ func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
 			return registry.Snapshot{}, err
 		}
 		for i, cmd := range cmds {
-			n, _, found, err := decode.node(ids[i], cmd.Val())
+			nodes = append(nodes, registry.Node{})
+			_, found, err := decode.node(&nodes[len(nodes)-1], ids[i], cmd.Val())
 			if cmd.Err() != nil { // not a hash
 				err = cmd.Err()
 			}
-			switch {
-			case err != nil:
+			if err != nil {
 				foreign = append(foreign, ids[i])
 				r.foreign.report(r, ids[i], err)
-			case found:
-				nodes = append(nodes, n)
+			}
+			if err != nil || !found {
+				nodes = nodes[:len(nodes)-1]
 			}
 		}
 	}
@@ -211,7 +212,8 @@ func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, er
 	if err != nil {
 		return registry.Node{}, false, r.failure(doing, err)
 	}
-	n, length, found, err := newDecoder().node(id, hash.Val())
+	var n registry.Node
+	length, found, err := newDecoder().node(&n, id, hash.Val())
 	if err != nil {
 		return registry.Node{}, false, fmt.Errorf("%s at redis %s: key %s: %w", doing, r.where, nodeKey(id), err)
 	}
