@@ -181,7 +181,7 @@ func printNode(w io.Writer, f format, n *client.Node) error {
 	}
 	p := newPairs(w)
 	p.add("ID", n.ID)
-	p.add("State", n.State)
+	p.add("State", string(n.State))
 	p.add("Mode", n.Mode)
 	p.add("Incarnation", n.Incarnation)
 	p.add("Up", age(n.StartedAt, time.Now()))

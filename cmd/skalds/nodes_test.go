@@ -14,7 +14,7 @@ func TestNodesDrain(t *testing.T) {
 	state := func(want string) {
 		t.Helper()
 		for begin := time.Now(); time.Since(begin) < patience; {
-			if n := decode[client.Node](t, call(t, "nodes", "show", "node-1", "-o", "json", "--server", d.server)); n.State == want {
+			if n := decode[client.Node](t, call(t, "nodes", "show", "node-1", "-o", "json", "--server", d.server)); string(n.State) == want {
 				return
 			}
 		}

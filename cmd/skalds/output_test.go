@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -77,9 +78,13 @@ func TestWhatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
 		},
 		"lines": func(b *bytes.Buffer) error { return (&taskTable{w: b, format: asTable}).add([]task.Task{{ID: evil}}) },
 		"nodes": func(b *bytes.Buffer) error {
-			return printNodes(b, asTable, []client.Node{{ID: evil, Classes: []string{evil}, CapacityByClass: map[string]int{evil: 1}, Labels: map[string]string{evil: evil}}})
+			return printNodes(b, asTable, []client.Node{{Node: registry.Node{
+				ID: evil, Classes: []string{evil}, CapacityByClass: map[string]int{evil: 1}, Labels: map[string]string{evil: evil},
+			}}})
 		},
-		"node": func(b *bytes.Buffer) error { return printNode(b, asTable, &client.Node{ID: evil, Version: evil}) },
+		"node": func(b *bytes.Buffer) error {
+			return printNode(b, asTable, &client.Node{Node: registry.Node{ID: evil, Version: evil}})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,12 +178,12 @@ func TestCommand(t *testing.T) {
 func TestPrintNodes(t *testing.T) {
 	t.Parallel()
 	nodes := []client.Node{
-		{
+		{Node: registry.Node{
 			ID: "new", State: "online", Mode: "node", Classes: []string{"echo", "resize"}, Capacity: 16, Prefetch: 8, Running: 2, Queued: 1,
 			SlotsRunning: 5, SlotsQueued: 4, CPU: 0.3125, CPUs: 8, Memory: 100 << 20, MemoryTotal: 4 << 30, Version: "1.2.3",
 			CapacityByClass: map[string]int{"resize": 4, "gone": 1}, RunningByClass: map[string]int{"resize": 3, "echo": 6},
-		},
-		{ID: "old", State: "online", Mode: "node", Classes: []string{"echo"}, Capacity: 4, CPU: 0.5, Memory: 1 << 20},
+		}},
+		{Node: registry.Node{ID: "old", State: "online", Mode: "node", Classes: []string{"echo"}, Capacity: 4, CPU: 0.5, Memory: 1 << 20}},
 	}
 	var list, one bytes.Buffer
 	if err := printNodes(&list, asTable, nodes); err != nil {

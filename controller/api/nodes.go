@@ -158,35 +158,31 @@ func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error
 	}
 	out := s.nodeOf(&n, s.now())
 	out.CurrentTasks = taskIDs(n.Tasks)
-	out.Tasks = make([]client.NodeTask, len(n.Tasks))
-	for i, t := range n.Tasks {
-		out.Tasks[i] = client.NodeTask{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, State: cmp.Or(string(t.State), "queued")}
+	out.Tasks = slices.Clone(n.Tasks)
+	for i := range out.Tasks {
+		out.Tasks[i].State = cmp.Or(out.Tasks[i].State, "queued")
 	}
 	return &nodeOutput{Body: out}, nil
 }
 
 func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
-	classes, labels := n.Classes, n.Labels
-	if classes == nil {
-		classes = []string{}
+	beat := *n
+	beat.Tasks, beat.CPU = nil, finite(n.CPU)
+	beat.SlotsRunning, beat.SlotsQueued = n.Slots()
+	if beat.Classes == nil {
+		beat.Classes = []string{}
 	}
-	if labels == nil {
-		labels = map[string]string{}
+	if beat.Labels == nil {
+		beat.Labels = map[string]string{}
 	}
-	running, queued := n.Slots()
 	var aside *client.Cordon
 	if s.SetAside != nil {
 		aside = s.SetAside(n.ID)
 	}
 	return client.Node{
-		Cordon: aside, Invalid: registry.Validate(n, now),
-		ID: n.ID, Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
-		SupportedTasks: classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
-		Incarnation: n.Incarnation, Mode: n.Mode, State: string(n.State), Classes: classes, Labels: labels,
-		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
-		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version,
-		CPU: finite(n.CPU), Memory: n.Memory, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal, StartedAt: n.StartedAt,
-		SlotsRunning: running, SlotsQueued: queued, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,
+		Node: beat, Cordon: aside, Invalid: registry.Validate(n, now),
+		Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
+		SupportedTasks: beat.Classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/registry/registrytest"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -101,11 +103,24 @@ func TestNode(t *testing.T) {
 	f := newFixture(t)
 	f.nodes.list = someNodes(1)
 	got := want[client.Node](t, f.do(t, http.MethodGet, "/api/skalds/node-00000", ""), http.StatusOK)
-	wanted := []client.NodeTask{{ID: "t1", Attempt: 2, ClaimID: "c", State: "started"}, {ID: "t2", Attempt: 1, ClaimID: "d", State: "queued"}}
+	wanted := []registry.HeldTask{{ID: "t1", Attempt: 2, ClaimID: "c", State: "started"}, {ID: "t2", Attempt: 1, ClaimID: "d", State: "queued"}}
 	if got.Capacity != 16 || fmt.Sprint(got.Tasks) != fmt.Sprint(wanted) {
 		t.Errorf("%+v", got)
 	}
 	wantProblem(t, f.do(t, http.MethodGet, "/api/skalds/none", ""), http.StatusNotFound, "none")
+}
+
+// All that a heartbeat reports is shown.
+func TestNodeShowsTheWholeHeartbeat(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	sent := registrytest.Example("n1", "i1", 7)
+	f.nodes.list = []registry.Node{*sent}
+	got := want[client.Node](t, f.do(t, http.MethodGet, "/api/skalds/n1", ""), http.StatusOK)
+	sent.Tasks[1].State = "queued"
+	if !reflect.DeepEqual(got.Node, *sent) {
+		t.Errorf("shown as %+v\nwant %+v", got.Node, *sent)
+	}
 }
 
 func TestDispatcher(t *testing.T) {

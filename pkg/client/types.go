@@ -1,6 +1,9 @@
 package client
 
-import "github.com/skalds-go/skalds/pkg/task"
+import (
+	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/task"
+)
 
 // NewTask is a task to submit. Only ClassName is needed.
 type NewTask struct {
@@ -83,42 +86,17 @@ type TaskPage struct {
 
 // Node is a node as its last heartbeat describes it. The first eight fields are those of the Python Skalds.
 type Node struct {
-	ID             string            `json:"id"`
-	Type           string            `json:"type" doc:"The mode: node or edge."`
-	Status         string            `json:"status" doc:"The state: online or draining."`
-	LastHeartbeat  string            `json:"lastHeartbeat" doc:"Epoch milliseconds, in digits: when this controller first saw the present heartbeat."`
-	SupportedTasks []string          `json:"supportedTasks" nullable:"false" doc:"The classes it runs."`
-	CurrentTasks   []string          `json:"currentTasks" doc:"Ids of the tasks it holds; null in a page of more than 100 nodes."`
-	Heartbeat      int64             `json:"heartbeat" doc:"Counts its heartbeats."`
-	TaskCount      int               `json:"taskCount" doc:"How many tasks it runs and holds queued."`
-	Incarnation    string            `json:"incarnation" doc:"Unique id of this run of the node process."`
-	Mode           string            `json:"mode"`
-	State          string            `json:"state"`
-	Classes        []string          `json:"classes" nullable:"false"`
-	Labels         map[string]string `json:"labels"`
-	Capacity       int               `json:"capacity" doc:"How many slots it has; a task takes one, or as many as its slots say."`
-	Prefetch       int               `json:"prefetch" doc:"How many slots more it may promise to queued tasks."`
-	Running        int               `json:"running" doc:"Tasks."`
-	Queued         int               `json:"queued" doc:"Tasks."`
-	SlotsRunning   int               `json:"slotsRunning" doc:"Slots that are taken, also by tasks that have ended and whose handlers do not return."`
-	SlotsQueued    int               `json:"slotsQueued" doc:"Slots that the queued tasks are going to take."`
-	Received       int64             `json:"received" doc:"Claims taken from the bus since it started."`
-	Finished       int64             `json:"finished" doc:"Claims that ended since it started, in any way."`
-	Partition      int               `json:"partition" doc:"The partition it reads."`
-	Protocol       int               `json:"protocol" doc:"Major version of the events it reads."`
-	Address        string            `json:"address"`
-	Version        string            `json:"version"`
-	CPU            float64           `json:"cpu" doc:"Cores used by the process, averaged since the heartbeat before."`
-	Memory         int64             `json:"memory" doc:"Bytes the process holds."`
-	CPUs           int               `json:"cpus" doc:"Cores that the process may use; 0 if unknown."`
-	MemoryTotal    int64             `json:"memoryTotal" doc:"Bytes that the process may use, of the machine or of its cgroup; 0 if unknown."`
-	StartedAt      int64             `json:"startedAt" doc:"Epoch milliseconds, by the node's clock."`
-	Invalid        string            `json:"nonsense,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
-	Cordon         *Cordon           `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
-	Tasks          []NodeTask        `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
+	registry.Node // its last heartbeat
 
-	CapacityByClass map[string]int `json:"capacityByClass,omitempty" doc:"The most slots that a class takes; one that is not named may take all."`
-	RunningByClass  map[string]int `json:"runningByClass,omitempty" doc:"Slots by class, taken and queued."`
+	Type           string   `json:"type" doc:"The mode: node or edge."`
+	Status         string   `json:"status" doc:"The state: online or draining."`
+	LastHeartbeat  string   `json:"lastHeartbeat" doc:"Epoch milliseconds, in digits: when this controller first saw the present heartbeat."`
+	SupportedTasks []string `json:"supportedTasks" nullable:"false" doc:"The classes it runs."`
+	CurrentTasks   []string `json:"currentTasks" doc:"Ids of the tasks it holds; null in a page of more than 100 nodes."`
+	Heartbeat      int64    `json:"heartbeat" doc:"Counts its heartbeats."`
+	TaskCount      int      `json:"taskCount" doc:"How many tasks it runs and holds queued."`
+	Invalid        string   `json:"nonsense,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
+	Cordon         *Cordon  `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
 }
 
 // Cordon says that a node beats, but starts nothing of what it is sent.
@@ -126,14 +104,6 @@ type Cordon struct {
 	Reason string `json:"reason"`
 	Since  int64  `json:"since" doc:"Epoch milliseconds."`
 	Until  int64  `json:"until" doc:"Epoch milliseconds: when it is tried again."`
-}
-
-// NodeTask is one claim that a node holds.
-type NodeTask struct {
-	ID      string `json:"id"`
-	Attempt int64  `json:"attempt"`
-	ClaimID string `json:"claimId"`
-	State   string `json:"state" doc:"queued, or the newest report: started, progress, finished, ..."`
 }
 
 // NodePage is one page of the nodes, in the order of their ids.
