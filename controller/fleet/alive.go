@@ -62,6 +62,9 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 			m.risen = m.gone && !m.left && m.present
 		}
 		m.present, m.read = true, n.Counter
+		if !m.gone {
+			f.departures.remove(k)
+		}
 		m.evicted = false // if it was: the registry has forgotten that it refuses it
 		f.touch(m)
 	}
@@ -76,6 +79,7 @@ func (f *Fleet) Observe(snap registry.Snapshot, began, ended time.Duration) (fre
 				f.touch(m)
 			}
 			if len(m.claims) == 0 && !f.audible(m, ended) {
+				f.departures.add(m, ended)
 				f.forget(m)
 				continue
 			}
@@ -96,7 +100,7 @@ func (f *Fleet) replace(nodes []registry.Node) {
 			continue
 		}
 		if m, ok := f.members[Key{n.ID, n.Replaces}]; ok && !m.left {
-			m.left, m.gone, m.crashed = true, true, n.Crashed
+			m.left, m.gone, m.replaced, m.crashed = true, true, true, n.Crashed
 			f.touch(m)
 		}
 	}
@@ -152,6 +156,7 @@ func (f *Fleet) ObserveKafka(n *registry.Node, now time.Duration) (confirm, fres
 	fresh = m.refused || !f.audible(m, now) && now-m.changedAt > f.cfg.StaleAfter || !m.dated
 	m.aloud, m.heard, m.heardAt = true, n.Counter, now
 	m.dated, m.changedAt = true, max(m.changedAt, now)
+	f.departures.remove(k)
 	f.speak(m, n)
 	f.touch(m)
 	return true, fresh
@@ -207,17 +212,19 @@ func (f *Fleet) Left(k Key) bool {
 		m.left, m.gone = true, true
 		f.touch(m)
 	}
+	f.departures.left(k) // it may have left the registry before this message of it came
 	return ok
 }
 
 // Reassign marks an incarnation as gone for good, and gives its claims, which are to be taken back in the store and then dropped.
-func (f *Fleet) Reassign(k Key) []Claim {
+func (f *Fleet) Reassign(k Key, now time.Duration) []Claim {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.members[k]
 	if !ok {
 		return nil
 	}
+	f.departures.add(m, now)
 	m.gone = true
 	f.touch(m)
 	list := make([]Claim, 0, len(m.claims))

@@ -71,7 +71,7 @@ func TestWhatIsNotConfirmed(t *testing.T) {
 		t.Error("the next heartbeat is not confirmed")
 	}
 	hold(f)
-	f.Reassign(n1)
+	f.Reassign(n1, 0)
 	if hear(f, 2, 7) {
 		t.Error("a heartbeat of an incarnation that was given away is confirmed")
 	}

@@ -45,7 +45,7 @@ func TestWhoIsMute(t *testing.T) {
 		"an end is repeated that is not settled": {3, 1, func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ClaimID: "x", Kind: task.ReportFinished}) }, true},
 		"they have arrived":                      {3, 1, func(f *fleet.Fleet) { f.Responded(n1) }, false},
 		"it is set aside already":                {3, 1, func(f *fleet.Fleet) { f.Cordon(n1, "", 0) }, false},
-		"it is gone":                             {3, 1, func(f *fleet.Fleet) { f.Reassign(n1) }, false},
+		"it is gone":                             {3, 1, func(f *fleet.Fleet) { f.Reassign(n1, 0) }, false},
 		"another node reports something":         {3, 1, func(f *fleet.Fleet) { f.Reported(fleet.Key{Node: "n2"}, &task.Report{Kind: task.ReportFinished}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,7 +84,7 @@ func TestChangesAddUpToTheView(t *testing.T) {
 			"heard":   func(t *rapid.T) { n := node(t, key(t)); f.ObserveKafka(&n, now) },
 			"told":    func(*rapid.T) { tell(f, now) },
 			"left":    func(t *rapid.T) { f.Left(key(t)) },
-			"give":    func(t *rapid.T) { f.Reassign(key(t)) },
+			"give":    func(t *rapid.T) { f.Reassign(key(t), now) },
 			"evict":   func(t *rapid.T) { f.Evicted(key(t)) },
 			"aside":   func(t *rapid.T) { f.Cordon(key(t), "mute", now) },
 			"reach":   func(t *rapid.T) { f.Reachable(key(t)) },

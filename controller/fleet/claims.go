@@ -24,6 +24,7 @@ func (f *Fleet) add(e *entry) {
 	m.claims[e.ID] = e
 	f.count(m, &e.Claim, 1)
 	m.fresh += e.width()
+	f.departures.claimed(e.Key)
 	if !e.reported {
 		f.counts.unstarted++
 	}
@@ -157,6 +158,9 @@ func (f *Fleet) Reported(k Key, r *task.Report) bool {
 	}
 	m, known := f.members[k]
 	e, held := f.drop(r.ClaimID)
+	if held && endedFor(r.Kind) {
+		f.departures.ended(k)
+	}
 	if known {
 		m.ended++
 		if held {

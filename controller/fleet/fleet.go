@@ -60,16 +60,17 @@ type Config struct {
 type Fleet struct {
 	cfg Config
 
-	mu       sync.Mutex
-	members  map[Key]*member
-	claims   map[string]*entry
-	runID    string
-	blind    bool // the last read failed: the waits start again with the next
-	classes  map[string]float64
-	recent   map[string]struct{} // claims dropped since a comparison began; nil outside of one
-	compared int64               // comparisons begun
-	asides   map[string]Cordon   // by node id
-	draining map[string]bool     // by node id
+	mu         sync.Mutex
+	members    map[Key]*member
+	claims     map[string]*entry
+	runID      string
+	blind      bool // the last read failed: the waits start again with the next
+	classes    map[string]float64
+	recent     map[string]struct{} // claims dropped since a comparison began; nil outside of one
+	compared   int64               // comparisons begun
+	asides     map[string]Cordon   // by node id
+	draining   map[string]bool     // by node id
+	departures departures
 
 	nodes      map[string][]*member // by node id: all its incarnations
 	taking     map[string]*member   // by node id: the incarnation that takes work, as Changes has said
@@ -98,7 +99,8 @@ type member struct {
 	toldAt      time.Duration
 	gone        bool // given away, or said goodbye
 	left        bool // said goodbye, or its successor does: to be given away without a wait
-	crashed     bool // its successor has proof that its process died
+	replaced    bool // its successor has proof that it is dead
+	crashed     bool // likewise, that its process died
 	evicted     bool // put out of the registry: it is confirmed no more
 	risen       bool // it beats although it is gone
 	claims      map[string]*entry
@@ -142,7 +144,7 @@ const (
 // New makes an empty picture.
 func New(cfg Config) *Fleet {
 	return &Fleet{cfg: cfg, members: make(map[Key]*member), claims: make(map[string]*entry), classes: make(map[string]float64),
-		asides: make(map[string]Cordon), nodes: make(map[string][]*member), taking: make(map[string]*member),
+		asides: make(map[string]Cordon), departures: departures{byKey: make(map[Key]*departure)}, nodes: make(map[string][]*member), taking: make(map[string]*member),
 		counts: newCounts()}
 }
 

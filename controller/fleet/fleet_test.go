@@ -66,7 +66,7 @@ func TestAStandingCounterIsGivenAwayAfterTheWholeWait(t *testing.T) {
 	if len(lost) != 1 || lost[0] != n1 {
 		t.Fatalf("lost %v, want %v", lost, n1)
 	}
-	if claims := f.Reassign(n1); len(claims) != 1 || claims[0].ID != "c1" {
+	if claims := f.Reassign(n1, 0); len(claims) != 1 || claims[0].ID != "c1" {
 		t.Fatalf("claims %v, want c1", claims)
 	}
 	if nodes, _ := f.View(giveAway); len(nodes) != 0 {
@@ -139,7 +139,7 @@ func TestGoodbyeNeedsNoWait(t *testing.T) {
 	if lost := look(f, time.Second, snapshot("r")); len(lost) != 1 {
 		t.Fatalf("lost %v, want the node that left", lost)
 	}
-	f.Reassign(n1)
+	f.Reassign(n1, 0)
 	f.Drop([]string{"c1"})
 	if lost := look(f, 2*time.Second, snapshot("r")); len(lost) != 0 {
 		t.Fatalf("lost again: %v", lost)

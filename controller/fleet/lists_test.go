@@ -32,7 +32,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"its end is known":                     {then: report(task.ReportFinished, 5), counter: 6},
 		"it was not reported":                  {counter: 6, term: 9},
 		"the node does not say its heartbeats": {then: report(task.ReportStarted, 0), counter: 6},
-		"it is gone":                           {then: func(f *fleet.Fleet) { report(task.ReportStarted, 5)(f); f.Reassign(n1) }, counter: 6},
+		"it is gone":                           {then: func(f *fleet.Fleet) { report(task.ReportStarted, 5)(f); f.Reassign(n1, 0) }, counter: 6},
 		"inherited, the term was seen":         {inherited: true, begun: true, counter: 1, term: 7, want: true},
 		"inherited, the term was not seen":     {inherited: true, begun: true, counter: 100, term: 6},
 		"inherited, it had not begun":          {inherited: true, counter: 100, term: 7},

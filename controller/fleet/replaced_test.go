@@ -26,7 +26,7 @@ func TestAReplacedIncarnationNeedsNoWait(t *testing.T) {
 			if len(lost) != 1 || lost[0] != (fleet.Lost{Key: n1, Loss: c.want}) {
 				t.Fatalf("lost %+v", lost)
 			}
-			if claims := f.Reassign(n1); len(claims) != 1 {
+			if claims := f.Reassign(n1, 0); len(claims) != 1 {
 				t.Fatalf("claims %v", claims)
 			}
 			if nodes, _ := f.View(time.Second); len(nodes) != 1 {

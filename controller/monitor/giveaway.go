@@ -111,7 +111,7 @@ func (m *Monitor) fence(ctx context.Context, lost []fleet.Lost) {
 // giveAway takes a node's tasks back. Ingest has come so far that what the node said in time counts.
 func (m *Monitor) giveAway(ctx context.Context, l fleet.Lost) error {
 	k := l.Key
-	claims := m.fleet.Reassign(k)
+	claims := m.fleet.Reassign(k, m.clock.Boot())
 	for len(claims) > 0 {
 		n := min(len(claims), store.MaxBatch)
 		if err := m.lose(ctx, claims[:n], l.Loss); err != nil {
@@ -137,13 +137,20 @@ func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim, loss task.Loss
 	}
 	now := m.clock.Now().UnixMilli()
 	var changes []task.Change
-	ids := make([]string, 0, len(claims))
+	var again, ended []string
 	for _, c := range claims {
-		ids = append(ids, c.ID)
-		if t, ok := tasks[c.TaskID]; ok && holds(t, c) {
+		t, found := tasks[c.TaskID]
+		over := !found || t.LifecycleStatus.Terminal()
+		if found && holds(t, c) {
 			if change, ok := task.Lose(t, loss, m.cfg.Policy, now); ok {
 				changes = append(changes, change)
+				over = change.To.Terminal()
 			}
+		}
+		if over {
+			ended = append(ended, c.ID)
+		} else {
+			again = append(again, c.ID)
 		}
 	}
 	if !m.lease.Valid() {
@@ -154,7 +161,7 @@ func (m *Monitor) lose(ctx context.Context, claims []fleet.Claim, loss task.Loss
 		return fmt.Errorf("take %d tasks back: %w", len(changes), err)
 	}
 	if n == len(changes) {
-		m.fleet.Drop(ids)
+		m.fleet.TakenBack(again, ended)
 	} // else some changed meanwhile: the next round looks at them again
 	return nil
 }

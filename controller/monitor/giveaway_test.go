@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -133,4 +134,26 @@ func TestANodeThatBeatsThoughItIsGoneIsPutOut(t *testing.T) {
 		b.round(t)
 	}
 	t.Error("it is confirmed on and on")
+}
+
+// What became of a lost node's tasks is told: one waits again, one was to be cancelled.
+func TestTheWorkOfALostNodeIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	again, cancelled := b.assigned(t, "again", true), b.assigned(t, "cancelled", true)
+	b.apply(t, started(&again))
+	b.apply(t, started(&cancelled))
+	tk := b.get(t, "cancelled")
+	cancel, ok := task.Cancel(&tk, 1)
+	if !ok {
+		t.Fatal("a running task cannot be cancelled")
+	}
+	b.apply(t, cancel)
+	b.silence(t)
+	b.round(t)
+	gone := b.fleet.Gone(b.clock.Boot())
+	if len(gone) != 1 || gone[0].Key != n1 || gone[0].How != fleet.DepartedLost || gone[0].At != b.clock.Boot() ||
+		gone[0].Reassigned != 1 || gone[0].Ended != 1 || gone[0].Waiting != 0 {
+		t.Errorf("gone %+v, want n1 with one task reassigned and one ended", gone)
+	}
 }
