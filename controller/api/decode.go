@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/skalds-go/skalds/pkg/rawjson"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -120,7 +122,7 @@ func (d *taskDecoder) decode(text []byte, location string) (task.Task, refusal) 
 		d.refusal.addf(http.StatusUnprocessableEntity, location, echo(text), "must be an object")
 		return task.Task{}, d.refusal
 	}
-	members(text, func(key, value []byte) bool {
+	rawjson.Members(text, func(key, value []byte) bool {
 		read, ok := fields[string(key)]
 		switch {
 		case !ok:
@@ -147,7 +149,7 @@ func (d *taskDecoder) str(name string, value []byte) ([]byte, bool) {
 		d.wrongf(name, value, "must be a string")
 		return nil, false
 	}
-	return unquote(value), true
+	return rawjson.Unquote(value), true
 }
 
 func (d *taskDecoder) text(to *string, name string, value []byte, limit int) {
@@ -211,7 +213,7 @@ func (d *taskDecoder) short(name string, value, s []byte, limit int) bool {
 }
 
 func (d *taskDecoder) attachments(name string, value []byte) {
-	compacted, err := compact(value)
+	compacted, err := rawjson.Compact(value)
 	switch {
 	case err != nil:
 		d.wrongf(name, nil, "%v", err)
@@ -234,7 +236,7 @@ func (d *taskDecoder) priority(name string, value []byte) {
 
 func (d *taskDecoder) mode(name string, value []byte) {
 	for _, m := range []task.Mode{task.ModePassive, task.ModeActive} {
-		if value[0] == '"' && strings.EqualFold(string(unquote(value)), string(m)) {
+		if value[0] == '"' && strings.EqualFold(string(rawjson.Unquote(value)), string(m)) {
 			d.task.Mode = m
 			return
 		}
@@ -293,7 +295,7 @@ func (d *taskDecoder) backoff(name string, value []byte) {
 		}
 		*to = n
 	}
-	members(value, func(key, text []byte) bool {
+	rawjson.Members(value, func(key, text []byte) bool {
 		switch string(key) {
 		case "baseMs":
 			ms(&b.BaseMs, "baseMs", text)
@@ -316,8 +318,8 @@ func (d *taskDecoder) backoff(name string, value []byte) {
 
 func (d *taskDecoder) dependencies(name string, value []byte) {
 	if value[0] == '[' {
-		w := walker{text: value}
-		if !w.open() {
+		w := rawjson.Reader{Text: value}
+		if !w.Open() {
 			return
 		}
 	}
@@ -330,10 +332,10 @@ func echo(value []byte) any {
 	case len(value) == 0:
 		return nil
 	case value[0] == '"':
-		return shorten(string(unquote(value)))
+		return shorten(string(rawjson.Unquote(value)))
 	case string(value) == "true" || string(value) == "false":
 		return value[0] == 't'
-	case isNumber(value[0]) && len(value) <= 15:
+	case rawjson.IsNumber(value[0]) && len(value) <= 15:
 		if n, err := strconv.ParseFloat(string(value), 64); err == nil {
 			return n
 		}
@@ -353,7 +355,7 @@ func splitBatch(text []byte, limit int) ([][]byte, error) {
 		return nil, r.err()
 	}
 	var tasks []byte
-	members(text, func(key, value []byte) bool {
+	rawjson.Members(text, func(key, value []byte) bool {
 		if string(key) == "tasks" {
 			tasks = value
 		} else {
@@ -363,7 +365,7 @@ func splitBatch(text []byte, limit int) ([][]byte, error) {
 	})
 	var list [][]byte
 	if len(tasks) > 0 && tasks[0] == '[' {
-		elements(tasks, func(value []byte) bool {
+		rawjson.Elements(tasks, func(value []byte) bool {
 			list = append(list, value)
 			return len(list) <= limit
 		})
@@ -375,3 +377,11 @@ func splitBatch(text []byte, limit int) ([][]byte, error) {
 }
 
 func badJSON(err error) error { return problem(http.StatusBadRequest, "the body: "+err.Error()) }
+
+// checkJSON reports why body is not one JSON value in UTF-8.
+func checkJSON(body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return errors.New("the body is empty; send a JSON object")
+	}
+	return rawjson.Check(body)
+}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/rawjson"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -52,7 +53,7 @@ func (d *taskDecoder) labels(name string, value []byte) {
 		return
 	}
 	labels := make(map[string]string)
-	members(value, func(key, text []byte) bool {
+	rawjson.Members(value, func(key, text []byte) bool {
 		if len(labels) == task.MaxRequirements {
 			d.wrongf(name, nil, "has more than %d labels", task.MaxRequirements)
 			return false
@@ -61,7 +62,7 @@ func (d *taskDecoder) labels(name string, value []byte) {
 			d.wrongf(name+"."+shorten(string(key)), text, "must be a string")
 			return false
 		}
-		labels[string(key)] = string(unquote(text))
+		labels[string(key)] = string(rawjson.Unquote(text))
 		return true
 	})
 	if d.refusal.status != 0 {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -31,30 +29,6 @@ func TestDecoderAndDocumentKnowTheSameFields(t *testing.T) {
 	if !slices.Equal(documented, decoded) {
 		t.Errorf("documented %v, decoded %v", documented, decoded)
 	}
-}
-
-func TestCompactIsWhatEncodingJSONMakes(t *testing.T) {
-	t.Parallel()
-	var value *rapid.Generator[any]
-	leaf := rapid.OneOf(rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Float64().AsAny(), rapid.Int64().AsAny(), rapid.String().AsAny())
-	value = leaf
-	for range 3 {
-		value = rapid.OneOf(leaf, rapid.SliceOfN(value, 0, 4).AsAny(), rapid.MapOfN(rapid.StringMatching(`[a-z "\\:,é]*`), value, 0, 4).AsAny())
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		indented, err := json.MarshalIndent(value.Draw(t, "value"), " ", "\t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wanted bytes.Buffer
-		if err := json.Compact(&wanted, indented); err != nil {
-			t.Fatal(err)
-		}
-		got, err := compact(indented)
-		if err != nil || !bytes.Equal(got, wanted.Bytes()) {
-			t.Fatalf("%s, %v, want %s", got, err, wanted.Bytes())
-		}
-	})
 }
 
 // FuzzDecode holds the decoder against encoding/json: what it accepts is a task that every store can hold, and that reads the same.

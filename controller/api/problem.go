@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -132,4 +133,17 @@ func statusOf(err error) int {
 		return status.GetStatus()
 	}
 	return http.StatusInternalServerError
+}
+
+// shorten cuts what is echoed in an error to at most 128 bytes.
+func shorten(s string) string {
+	const limit = 128
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
 }

@@ -1,13 +1,12 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/skalds-go/skalds/pkg/rawjson"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -86,50 +85,15 @@ func CheckNew(t *task.Task) error {
 	return nil
 }
 
-// CheckJSON says whether raw is JSON that every store takes: valid, in UTF-8, no key with a NUL. Nothing at all is fine.
+// CheckJSON reports why a store cannot hold raw: it is not JSON, not UTF-8, or a key contains a NUL. Empty JSON is fine.
 func CheckJSON(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	if !json.Valid(raw) {
-		return fmt.Errorf("not JSON: %s", head(raw))
+	if err := rawjson.Check(raw); err != nil {
+		return fmt.Errorf("%w: %s", err, head(raw))
 	}
-	if !utf8.Valid(raw) {
-		return fmt.Errorf("not UTF-8: %s", head(raw))
-	}
-	if key, ok := nulKey(raw); ok {
-		return fmt.Errorf("key %q: a key cannot hold a NUL", key)
-	}
-	return nil
-}
-
-// nulKey finds a key with a NUL in valid JSON.
-func nulKey(raw json.RawMessage) (string, bool) {
-	if !bytes.Contains(raw, []byte(`\u0000`)) {
-		return "", false
-	}
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '"' {
-			continue
-		}
-		end := i + 1
-		for raw[end] != '"' {
-			if raw[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		text := raw[i : end+1]
-		i = end
-		if !bytes.HasPrefix(bytes.TrimLeft(raw[end+1:], " \t\r\n"), []byte(":")) {
-			continue // a value
-		}
-		var key string
-		if json.Unmarshal(text, &key) == nil && strings.ContainsRune(key, 0) {
-			return key, true
-		}
-	}
-	return "", false
+	return rawjson.CheckKeys(raw)
 }
 
 // head is the beginning of a text, for errors.

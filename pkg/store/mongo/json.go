@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/skalds-go/skalds/pkg/rawjson"
 )
 
 // Attachments and results are JSON for the node and BSON in the collection, where other programs read and write them, too.
@@ -25,123 +27,69 @@ import (
 // jsonText is how a Binary begins that is a JSON text. (A subtype of our own would say it better, but not every server takes one.)
 const jsonText = "\x00json\x00"
 
-// maxDepth is how deep JSON may be nested to become BSON; servers refuse documents deeper than 100.
-const maxDepth = 90
-
 // appendJSON writes raw as the value of key.
 func appendJSON(dst []byte, key string, raw json.RawMessage) []byte {
-	if json.Valid(raw) && utf8.Valid(raw) {
-		e := jsonReader{src: raw}
-		e.blanks()
-		if out, ok := e.value(dst, key, 0); ok {
+	if rawjson.Check(raw) == nil {
+		if out, ok := appendNext(dst, key, &rawjson.Reader{Text: raw}, 0); ok {
 			return out
 		}
 	}
 	return appendBinary(dst, key, append([]byte(jsonText), raw...))
 }
 
-// jsonReader reads valid JSON.
-type jsonReader struct {
-	src []byte
-	at  int
-}
-
-func (r *jsonReader) blanks() {
-	for r.at < len(r.src) && strings.IndexByte(" \t\r\n", r.src[r.at]) >= 0 {
-		r.at++
+// appendNext writes the next value that r reads. It reports false if BSON cannot hold it exactly; then dst is spoiled.
+func appendNext(dst []byte, key string, r *rawjson.Reader, depth int) ([]byte, bool) {
+	if c := r.Peek(); c == '{' || c == '[' {
+		return appendContainer(dst, key, r, depth)
 	}
-}
-
-// skip goes over one byte and the blanks behind it.
-func (r *jsonReader) skip() { r.at++; r.blanks() }
-
-// value writes the value that begins here. It reports false if BSON cannot hold it exactly; then dst is spoiled.
-func (r *jsonReader) value(dst []byte, key string, depth int) ([]byte, bool) {
-	ok := true
-	switch c := r.src[r.at]; c {
-	case '{', '[':
-		return r.container(dst, key, depth, c)
+	switch value := r.Value(); value[0] {
 	case '"':
-		var s string
-		if s, ok = r.text(); ok {
-			dst = appendString(dst, key, s)
-		}
-	case 't':
-		dst, r.at = appendBool(dst, key, true), r.at+len("true")
-	case 'f':
-		dst, r.at = appendBool(dst, key, false), r.at+len("false")
+		s, ok := exactString(value)
+		return appendString(dst, key, s), ok
+	case 't', 'f':
+		return appendBool(dst, key, value[0] == 't'), true
 	case 'n':
-		dst, r.at = appendNull(dst, key), r.at+len("null")
+		return appendNull(dst, key), true
 	default:
-		dst, ok = r.number(dst, key)
+		return appendNumber(dst, key, string(value))
 	}
-	r.blanks()
-	return dst, ok
 }
 
-func (r *jsonReader) container(dst []byte, key string, depth int, open byte) ([]byte, bool) {
-	if depth == maxDepth {
+func appendContainer(dst []byte, key string, r *rawjson.Reader, depth int) ([]byte, bool) {
+	if depth == rawjson.MaxDepth {
 		return dst, false
 	}
-	object := open == '{'
-	typ, closing := bson.TypeArray, byte(']')
+	object := r.Peek() == '{'
+	typ := bson.TypeArray
 	if object {
-		typ, closing = bson.TypeEmbeddedDocument, '}'
+		typ = bson.TypeEmbeddedDocument
 	}
 	dst, start := beginIn(dst, typ, key)
-	r.skip()
-	for i := 0; r.src[r.at] != closing; i++ {
+	more, ok := r.Open(), true
+	for i := 0; more; i++ {
 		name := position(i)
 		if object {
-			var ok bool
-			if name, ok = r.text(); !ok || strings.HasPrefix(name, "$") || strings.IndexByte(name, 0) >= 0 {
+			name, ok = exactString(r.Key())
+			if !ok || strings.HasPrefix(name, "$") || strings.IndexByte(name, 0) >= 0 {
 				return dst, false
 			}
-			r.blanks()
-			r.skip() // the colon
 		}
-		var ok bool
-		if dst, ok = r.value(dst, name, depth+1); !ok {
+		if dst, ok = appendNext(dst, name, r, depth+1); !ok {
 			return dst, false
 		}
-		if r.src[r.at] == ',' {
-			r.skip()
-		}
+		more = r.Next()
 	}
-	r.skip()
 	return end(dst, start), true
 }
 
-// text reads a string. It reports false for one with a lone surrogate, which has no UTF-8.
-func (r *jsonReader) text() (string, bool) {
-	start := r.at + 1
-	escaped := false
-	for r.at = start; r.src[r.at] != '"'; r.at++ {
-		if r.src[r.at] == '\\' {
-			escaped = true
-			r.at++
-		}
-	}
-	plain := r.src[start:r.at]
-	r.at++
-	if !escaped {
-		return string(plain), true
-	}
-	var s string
-	if err := json.Unmarshal(r.src[start-1:r.at], &s); err != nil {
-		return "", false
-	}
-	return s, !strings.Contains(s, "\ufffd") // what the decoder puts in place of a lone surrogate
+// exactString decodes a string. It reports false for one with a lone surrogate, which has no UTF-8.
+func exactString(text []byte) (string, bool) {
+	s := string(rawjson.Unquote(text))
+	return s, len(s) == len(text)-len(`""`) || !strings.Contains(s, "\ufffd") // what stands for a lone surrogate
 }
 
-func (r *jsonReader) number(dst []byte, key string) ([]byte, bool) {
-	start := r.at
-	whole := true
-	for ; r.at < len(r.src) && strings.IndexByte("+-.0123456789eE", r.src[r.at]) >= 0; r.at++ {
-		whole = whole && strings.IndexByte(".eE", r.src[r.at]) < 0
-	}
-	text := string(r.src[start:r.at])
-	if whole && text != "-0" {
+func appendNumber(dst []byte, key, text string) ([]byte, bool) {
+	if text != "-0" && !strings.ContainsAny(text, ".eE") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return appendInt(dst, key, n), true
 		}
@@ -171,7 +119,7 @@ func readJSON(v bson.RawValue) (json.RawMessage, error) {
 }
 
 func writeJSON(dst []byte, v bson.RawValue, depth int) ([]byte, error) {
-	if depth > 2*maxDepth {
+	if depth > 2*rawjson.MaxDepth {
 		return dst, errTooDeep
 	}
 	switch v.Type {

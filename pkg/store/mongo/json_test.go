@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/skalds-go/skalds/pkg/rawjson"
 )
 
 // through is what becomes of a JSON text on its way through BSON, and the BSON.
@@ -31,7 +33,7 @@ func through(t testing.TB, text string) (string, bson.RawValue) {
 func TestJSONThroughBSON(t *testing.T) {
 	t.Parallel()
 	const asText = bson.TypeBinary
-	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+	deep := strings.Repeat("[", rawjson.MaxDepth+1) + strings.Repeat("]", rawjson.MaxDepth+1)
 	cases := []struct {
 		name, in, out string // out empty = as it was
 		typ           bson.Type
