@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -125,18 +126,15 @@ func FuzzDecodeStatus(f *testing.F) {
 	})
 }
 
-func FuzzDecodeQuarantine(f *testing.F) {
-	seed(f)
-	f.Fuzz(func(t *testing.T, value []byte) {
-		q, err := events.DecodeQuarantine(value)
+func FuzzEncodeQuarantine(f *testing.F) {
+	f.Add("task.assign", "malformed", []byte("k"), []byte("\xff{"))
+	f.Fuzz(func(t *testing.T, topic, reason string, key, value []byte) {
+		e, err := events.EncodeQuarantine(events.Quarantine{Topic: topic, Reason: reason, Key: key, Value: value})
 		if err != nil {
-			if !refused(err) {
-				t.Fatalf("unclear error %v", err)
-			}
-			return
-		}
-		if _, err := events.EncodeQuarantine(q); err != nil {
 			t.Fatal(err)
+		}
+		if q, err := decodeQuarantine(e.Value); err != nil || q.Size != len(value) || !bytes.HasPrefix(value, q.Value) {
+			t.Fatalf("%d bytes became %+v, %v", len(value), q, err)
 		}
 	})
 }

@@ -116,6 +116,12 @@ func sampleStatus() events.Status {
 	}
 }
 
+// decodeQuarantine is how any JSON reader takes a quarantined record.
+func decodeQuarantine(value []byte) (q events.Quarantine, err error) {
+	err = json.Unmarshal(value, &q)
+	return q, err
+}
+
 func sampleQuarantine() events.Quarantine {
 	return events.Quarantine{
 		Topic: events.TopicAssign, Partition: 3, Offset: 42, Reason: "malformed event", At: 1796010411389,
@@ -209,7 +215,7 @@ func TestGolden(t *testing.T) {
 			func(any) any { w := notice; w.Version = events.Version; return w },
 		},
 		"quarantine": {
-			quarantined, "task.assign/3/42", decoder(events.DecodeQuarantine),
+			quarantined, "task.assign/3/42", decoder(decodeQuarantine),
 			func(any) any { w := sampleQuarantine(); w.Version, w.Size = events.Version, 3; return w },
 		},
 	} {

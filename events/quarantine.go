@@ -38,15 +38,6 @@ func EncodeQuarantine(q Quarantine) (Encoded, error) {
 	return Encoded{Key: fmt.Appendf(nil, "%s/%d/%d", q.Topic, q.Partition, q.Offset), Value: value}, nil
 }
 
-// DecodeQuarantine reads a value of task.quarantine.
-func DecodeQuarantine(value []byte) (Quarantine, error) {
-	var q Quarantine
-	if err := unmarshal(TopicQuarantine, value, &q, &q.Version); err != nil {
-		return Quarantine{}, err
-	}
-	return q, nil
-}
-
 func cut(b []byte, n int) []byte {
 	if len(b) > n {
 		return b[:n]

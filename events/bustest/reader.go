@@ -33,17 +33,6 @@ func (r *Reader) Position() kafka.Position {
 	return r.from
 }
 
-// Stats says that all is well, and how many records lie ahead.
-func (r *Reader) Stats() kafka.Stats {
-	r.bus.mu.Lock()
-	defer r.bus.mu.Unlock()
-	p, err := r.bus.partition(r.topic, r.partition)
-	if err != nil {
-		return kafka.Stats{}
-	}
-	return kafka.Stats{Lag: max(0, int64(len(p.records))-r.Position().Offset)}
-}
-
 // Next returns the records that follow, at least one. It waits for them, and for the topic, until ctx ends. A place beyond the end,
 // as after the topic was made anew, begins at the earliest record.
 func (r *Reader) Next(ctx context.Context) ([]kafka.Record, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func wantErr(t testing.TB, err error, want ...error) {
 	}
 }
 
-// logged collects what was logged and signals each line.
+// logged collects what was logged, and signals each line but those for debugging.
 type logged struct {
 	mu    sync.Mutex
 	lines []slog.Record
@@ -116,7 +117,9 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	l.lines = append(l.lines, r)
 	l.mu.Unlock()
-	l.line <- r
+	if r.Level > slog.LevelDebug {
+		l.line <- r
+	}
 	return nil
 }
 
@@ -130,4 +133,27 @@ func (l *logged) count(level slog.Level) int {
 		}
 	}
 	return n
+}
+
+// failures returns how often a reader could not read, and restarts how often one lost its place.
+func (l *logged) failures() int { return l.lineCount("kafka reader cannot read") }
+func (l *logged) restarts() int { return l.lineCount("kafka reader lost its place") }
+
+func (l *logged) lineCount(prefix string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, r := range l.lines {
+		if strings.HasPrefix(r.Message, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// connectLogged is connect, with what the client logs.
+func connectLogged(t testing.TB, brokers ...string) (*kafka.Client, *logged) {
+	t.Helper()
+	log := newLogged()
+	return newClient(t, kafka.Config{Brokers: brokers, Logger: slog.New(log)}), log
 }

@@ -42,23 +42,8 @@ func Earliest() Position { return Position{Offset: offsetEarliest} }
 // Latest is the end of a partition when the reader first reaches it.
 func Latest() Position { return Position{Offset: offsetLatest} }
 
-// Stats says how a reader is doing.
-type Stats struct {
-	// SinceFetch is the time since a broker last answered a fetch, or since the reader was made. A reader whose Next is
-	// being called gets an answer every second when all is well, records or not. It does not depend on the wall clock.
-	SinceFetch time.Duration
-
-	// Lag is how many offsets the partition's end was ahead of the reader at the last fetch.
-	Lag int64
-
-	// Failures counts requests that failed, Restarts how often the reader had to begin anew at the earliest record
-	// because its place was gone.
-	Failures int64
-	Restarts int64
-}
-
 // Reader reads one partition in order, without a consumer group. Next must not be called twice at the same time;
-// Position and Stats may be called at any time. It has nothing to close: all it holds, it holds during Next.
+// Position may be called at any time. It has nothing to close: all it holds, it holds during Next.
 type Reader struct {
 	client    *Client
 	topic     string
@@ -67,15 +52,13 @@ type Reader struct {
 
 	// These belong to Next.
 	next     int64 // what to fetch: the position, or beyond it where the log has marks that are no records
-	settled  bool  // the position was compared with the log since the last failure
+	located  bool  // the position was compared with the log since the last failure
 	failures int   // in a row
 	spins    int   // fetches in a row that came back early and empty
 	outage   time.Time
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards position
 	position Position
-	fetched  time.Time
-	stats    Stats
 }
 
 // Reader returns a reader of one partition that begins at from. The topic need not exist yet. A position whose record
@@ -84,7 +67,7 @@ func (c *Client) Reader(topic string, partition int, from Position) *Reader {
 	return &Reader{
 		client: c, topic: topic, partition: partition,
 		log:      c.cfg.Logger.With("topic", topic, "partition", partition),
-		position: from, fetched: time.Now(),
+		position: from,
 	}
 }
 
@@ -94,15 +77,6 @@ func (r *Reader) Position() Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.position
-}
-
-// Stats says how the reader is doing at this moment.
-func (r *Reader) Stats() Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.stats
-	s.SinceFetch = time.Since(r.fetched)
-	return s
 }
 
 // Next returns the records that follow, at least one and about 4 MiB at most. It waits for them as long as it takes:
@@ -125,7 +99,7 @@ func (r *Reader) Next(ctx context.Context) ([]Record, error) {
 			if ended := r.ended(ctx); ended != nil {
 				return nil, ended
 			}
-			delay = r.failed(err)
+			delay = r.failed(ctx, err)
 		case len(f.records) > 0:
 			r.returned(f)
 			return f.records, nil
@@ -154,11 +128,11 @@ func (r *Reader) step(ctx context.Context) (fetched, error) {
 	ctx, release := r.client.withTimeout(ctx, 0)
 	defer release()
 
-	if !r.settled {
-		if err := r.settle(ctx); err != nil {
+	if !r.located {
+		if err := r.locate(ctx); err != nil {
 			return fetched{}, err
 		}
-		r.settled = true
+		r.located = true
 	}
 	f, err := r.client.fetch(ctx, r.topic, r.partition, r.next, fetchBytes, fetchWait)
 	if err != nil {
@@ -167,13 +141,13 @@ func (r *Reader) step(ctx context.Context) (fetched, error) {
 	if f.end < r.next {
 		return fetched{}, fmt.Errorf("the partition ends at offset %d, before the place %d: its log was cut or replaced", f.end, r.next)
 	}
-	r.recovered(f)
+	r.recovered()
 	return f, nil
 }
 
-// settle finds out where to go on: at the same place, if the record before it is still the same one, and otherwise at
+// locate finds out where to go on: at the same place, if the record before it is still the same one, and otherwise at
 // the earliest record.
-func (r *Reader) settle(ctx context.Context) error {
+func (r *Reader) locate(ctx context.Context) error {
 	ranges, err := r.client.offsets(ctx, r.topic, []int{r.partition})
 	if err != nil {
 		return err
@@ -221,9 +195,6 @@ func (r *Reader) checkBefore(ctx context.Context, offset int64) (uint64, error) 
 func (r *Reader) restart(log Range, why string) Position {
 	r.log.Warn("kafka reader lost its place and goes on from the earliest record",
 		"place", r.Position().Offset, "earliest", log.First, "end", log.End, "reason", why)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stats.Restarts++
 	return Position{Offset: log.First}
 }
 
@@ -253,30 +224,25 @@ func (r *Reader) empty(f fetched, took time.Duration) time.Duration {
 }
 
 // failed notes a failure and returns how long to wait before the next try.
-func (r *Reader) failed(err error) time.Duration {
+func (r *Reader) failed(ctx context.Context, err error) time.Duration {
 	r.client.forget(r.topic, r.partition)
-	r.settled = false
+	r.located = false
 	if r.failures == 0 {
 		r.outage = time.Now()
 	}
 	r.failures++
+	level := slog.LevelDebug
 	if r.failures == outageFailures {
-		r.log.Warn("kafka reader cannot read; it goes on trying", "offset", r.next, "error", err)
+		level = slog.LevelWarn
 	}
-	r.mu.Lock()
-	r.stats.Failures++
-	r.mu.Unlock()
+	r.log.Log(ctx, level, "kafka reader cannot read; it goes on trying", "offset", r.next, "error", err)
 	return backoff(r.failures)
 }
 
 // recovered notes that a fetch was answered.
-func (r *Reader) recovered(f fetched) {
+func (r *Reader) recovered() {
 	if r.failures >= outageFailures {
 		r.log.Info("kafka reader reads again", "offset", r.next, "failures", r.failures, "after", time.Since(r.outage))
 	}
 	r.failures = 0
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fetched = time.Now()
-	r.stats.Lag = f.end - f.next
 }

@@ -118,7 +118,7 @@ func TestReaderGoesOnAfterErrors(t *testing.T) {
 			t.Run(key.Name()+" "+code.Message, func(t *testing.T) {
 				t.Parallel()
 				cluster := newCluster(t)
-				client := connect(t, cluster)
+				client, log := connectLogged(t, cluster.ListenAddrs()...)
 				publish(t, client, "a")
 				reader := client.Reader(topic, 0, kafka.Earliest())
 				wantValues(t, read(t, reader, 1), "a")
@@ -126,8 +126,8 @@ func TestReaderGoesOnAfterErrors(t *testing.T) {
 				cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: code, Count: 2})
 				publish(t, client, "b")
 				wantValues(t, read(t, reader, 1), "b")
-				if s := reader.Stats(); s.Failures < 3 || s.Restarts != 0 {
-					t.Errorf("stats %+v, want the failures and no restart", s)
+				if failures, restarts := log.failures(), log.restarts(); failures < 3 || restarts != 0 {
+					t.Errorf("%d failures and %d restarts, want the failures and no restart", failures, restarts)
 				}
 			})
 		}
@@ -156,7 +156,7 @@ func TestReaderStartsAgain(t *testing.T) {
 		name     string
 		change   func(*testing.T, *kfake.Cluster, *kafka.Client)
 		want     []string
-		restarts int64
+		restarts int
 	}{
 		{name: "nothing happened", change: func(*testing.T, *kfake.Cluster, *kafka.Client) {}},
 		{name: "recreated, shorter", restarts: 1, want: []string{"x"}, change: func(t *testing.T, c *kfake.Cluster, k *kafka.Client) {
@@ -188,7 +188,7 @@ func TestReaderStartsAgain(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, running %v", tt.name, running), func(t *testing.T) {
 				t.Parallel()
 				cluster := newCluster(t)
-				client := connect(t, cluster)
+				client, log := connectLogged(t, cluster.ListenAddrs()...)
 				publish(t, client, "a")
 				publish(t, client, "b")
 				publish(t, client, "c")
@@ -203,7 +203,7 @@ func TestReaderStartsAgain(t *testing.T) {
 				}
 				publish(t, client, "last")
 				wantValues(t, read(t, reader, len(tt.want)+1), append(tt.want, "last")...)
-				if got := reader.Stats().Restarts; got != tt.restarts {
+				if got := log.restarts(); got != tt.restarts {
 					t.Errorf("%d restarts, want %d", got, tt.restarts)
 				}
 			})
@@ -267,8 +267,7 @@ func TestReaderBoundsWhatItReturns(t *testing.T) {
 func TestReaderLogsAnOutageOnce(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
-	log := newLogged()
-	client := newClient(t, kafka.Config{Brokers: []string{b.addr}, Logger: slog.New(log)})
+	client, log := connectLogged(t, b.addr)
 	if err := client.Ensure(t.Context(), []kafka.TopicSpec{{Name: topic, Partitions: 1, Replication: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -286,8 +285,8 @@ func TestReaderLogsAnOutageOnce(t *testing.T) {
 	if line := <-log.line; line.Level != slog.LevelWarn {
 		t.Errorf("logged %v", line)
 	}
-	failures := reader.Stats().Failures
-	waitFor(t, func() bool { return reader.Stats().Failures > failures+2 })
+	failures := log.failures()
+	waitFor(t, func() bool { return log.failures() > failures+2 })
 	b.start()
 	publish(t, client, "b")
 	if records := <-got; len(records) != 1 || string(records[0].Value) != "b" {
@@ -309,33 +308,5 @@ func waitFor(t *testing.T, ready func() bool) {
 		case <-ctx.Done():
 			t.Fatal("it did not come to pass")
 		}
-	}
-}
-
-func TestReaderStats(t *testing.T) {
-	t.Parallel()
-	client := connect(t, newCluster(t))
-	reader := client.Reader(topic, 0, kafka.Earliest())
-	idle := reader.Stats()
-	for range 3 {
-		if err := client.Publish(t.Context(), topic, 0, []kafka.Record{{Value: make([]byte, 1<<20-100)}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 3 {
-		if err := client.Publish(t.Context(), topic, 0, []kafka.Record{{Value: make([]byte, 1<<20-100)}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	since := reader.Stats().SinceFetch
-	if since <= idle.SinceFetch {
-		t.Errorf("%v and later %v since the last fetch, without one", idle.SinceFetch, since)
-	}
-	records, err := reader.Next(within(t, 5*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := reader.Stats(); s.Lag != int64(6-len(records)) || s.Failures != 0 {
-		t.Errorf("stats %+v after %d of 6 records", s, len(records))
 	}
 }

@@ -3,6 +3,7 @@ package quarantine_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -44,8 +45,9 @@ func TestPut(t *testing.T) {
 	if len(got) != 1 || string(got[0].Key) != "task.status/3/17" {
 		t.Fatalf("%d records: %+v", len(got), got)
 	}
-	e, err := events.DecodeQuarantine(got[0].Value)
-	if err != nil || e.Topic != events.TopicStatus || e.Partition != 3 || e.Offset != 17 || e.Reason != "unexpected end" || e.At != at.UnixMilli() ||
+	var e events.Quarantine
+	err := json.Unmarshal(got[0].Value, &e)
+	if err != nil || e.Version != events.Version || e.Topic != events.TopicStatus || e.Partition != 3 || e.Offset != 17 || e.Reason != "unexpected end" || e.At != at.UnixMilli() ||
 		string(e.Key) != "k" || string(e.Value) != "{" {
 		t.Errorf("%+v, %v", e, err)
 	}
