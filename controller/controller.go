@@ -12,15 +12,13 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,15 +28,22 @@ import (
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/election"
+	"github.com/skalds-go/skalds/controller/fairqueue"
+	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/ingest"
+	"github.com/skalds-go/skalds/controller/notice"
+	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/controller/term"
+	"github.com/skalds-go/skalds/controller/topics"
 	"github.com/skalds-go/skalds/controller/transport"
-	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/events/quarantine"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // Bus is Kafka as a controller uses it.
@@ -68,43 +73,63 @@ type Deps struct {
 
 // Controller is one controller process.
 type Controller struct {
-	cfg        config.Controller
-	deps       Deps
-	id         string
-	quarantine *quarantine.Quarantine
-	transport  *transport.Kafka
-	elector    *election.Elector
-	notify     *notifier
-	metrics    *prometheus.Registry
-	dispatch   *dispatcher.Metrics
-	peers      *http.Client // asks the leader for what only it knows
-	ingest     *ingest.Metrics
-
-	// Signals outlive leaderships: one that comes while nobody leads is found by the next leader's first round.
-	work, room, nodes, wishes, times dispatcher.Wake
-
-	mu      sync.Mutex
-	session *leadership // nil while this process follows
-	topics  error       // why the topics are not ready; nil when they are
+	cfg     config.Controller
+	deps    Deps
+	id      string
+	elector *election.Elector
+	terms   *term.Holder
+	notices *notice.Notifier
+	topics  *topics.Topics
+	runner  loop.Runner
+	metrics *prometheus.Registry
+	peers   *http.Client // asks the leader for what only it knows
 }
 
 // New makes a controller. The configuration must be valid.
 func New(cfg config.Controller, deps Deps) *Controller {
 	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
-		work: dispatcher.NewWake(), room: dispatcher.NewWake(), nodes: dispatcher.NewWake(), wishes: dispatcher.NewWake(), times: dispatcher.NewWake(),
-		topics: errNotYet, peers: &http.Client{Transport: deps.Peers, Timeout: peerTimeout}}
+		runner:  loop.NewRunner(deps.Clock, deps.Log),
+		notices: notice.New(deps.Bus, deps.Clock, cfg.EventMaxBytes),
+		topics:  topics.New(deps.Bus, topics.Specs(cfg.TopicPartitions, cfg.ReplicationFactor, deps.TopicConfig), deps.Log),
+		peers:   &http.Client{Transport: deps.Peers, Timeout: peerTimeout}}
 	// Goroutines and memory of the process show a leak long before it hurts.
 	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), c.stuckTasks())
-	c.transport = transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now)
-	c.dispatch, c.ingest = dispatcher.NewMetrics(c.metrics), ingest.NewMetrics(c.metrics)
-	lc := election.Config{ID: c.id, Address: advertised(cfg), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
+	c.terms = term.NewHolder(c.termConfig(), term.Deps{
+		Store: deps.Store, Registry: deps.Registry, Bus: deps.Bus, Open: deps.Open, Clock: deps.Clock, Runner: c.runner, Log: deps.Log,
+		Transport:  transport.NewKafka(deps.Bus, c.id, cfg.EventMaxBytes, deps.Clock.Now),
+		Quarantine: quarantine.New(deps.Bus, deps.Clock, deps.Log),
+		Dispatched: dispatcher.NewMetrics(c.metrics), Ingested: ingest.NewMetrics(c.metrics),
+		Seed: rand.Uint64, Jitter: rand.Float64,
+	}, c.notices)
+	ec := election.Config{ID: c.id, Address: advertised(cfg), Mode: string(cfg.Mode), Lease: cfg.LeaderLease}
 	if cfg.Mode == config.ModeDispatcher {
-		lc.Over = []string{string(config.ModeMonitor)}
+		ec.Over = []string{string(config.ModeMonitor)}
 	}
-	c.quarantine = quarantine.New(deps.Bus, deps.Clock, deps.Log)
-	c.elector = election.New(lc, deps.Store, deps.Clock)
-	c.notify = newNotifier(c)
+	c.elector = election.New(ec, deps.Store, deps.Clock)
 	return c
+}
+
+// termConfig returns what the terms of this controller are told.
+func (c *Controller) termConfig() term.Config {
+	cfg := &c.cfg
+	return term.Config{
+		Controller: c.id, Dispatch: cfg.Mode == config.ModeDispatcher,
+		// A node's clock may run 10 % slow against ours: its trust ends that much later.
+		Heartbeat: cfg.HeartbeatInterval, LostAfter: cfg.LostAfter, Drift: cfg.LostAfter / 10,
+		ResendAfter: cfg.AssignResendAfter, CompareInterval: cfg.MonitorTaskInterval, MonitorInterval: cfg.MonitorSkaldInterval,
+		DispatchInterval: cfg.DispatcherInterval, CancelGrace: cfg.CancelGrace, Retention: cfg.TaskRetention,
+		Strategy: c.configured(), Order: fairqueue.Config{Mode: fairqueue.Mode(cfg.DispatcherPriorityMode), Aging: cfg.PriorityAging},
+		MaxPending: cfg.DispatcherMaxPending, TaskMaxBytes: cfg.TaskMaxBytes,
+		Policy: task.Policy{MaxAttempts: cfg.Retry.MaxAttempts, MaxCrashes: cfg.Retry.MaxCrashes, Backoff: task.Backoff{
+			BaseMs: cfg.Retry.BackoffBase.Milliseconds(), Factor: float64(cfg.Retry.BackoffFactor), MaxMs: cfg.Retry.BackoffMax.Milliseconds(),
+		}},
+	}
+}
+
+// configured is the strategy that holds as long as nobody sets another.
+func (c *Controller) configured() placement.Strategy {
+	s, _ := placement.ParseStrategy(c.cfg.DispatcherStrategy)
+	return s
 }
 
 // peerTimeout is how long the leader may take to answer another controller.
@@ -128,137 +153,36 @@ const apiGrace = 5 * time.Second
 // Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	handler := api.New(api.Deps{
-		Tasks: c.deps.Store, StoreName: StoreName(c.cfg.Store), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.wake,
-		Updated: c.updated, Ready: c.notReady, SetAside: c.setAside, Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes,
+		Tasks: c.deps.Store, StoreName: StoreName(c.cfg.Store), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.terms.Stored,
+		Updated: c.terms.Updated, Ready: c.notReady, SetAside: c.setAside, Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes,
 		MaxBacklog: c.cfg.MaxBacklog, Token: string(c.cfg.APIToken), Version: c.deps.Version,
 		Log: c.deps.Log, Metrics: c.metrics,
 	})
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	wg.Go(func() { c.ensureTopics(ctx) })
-	wg.Go(func() { c.notify.run(ctx) })
+	loops := c.runner.Group(ctx)
+	defer loops.Stop()
+	loops.Start(c.topics.Loop(), c.notices.Loop())
 	if c.cfg.Mode != config.ModeController {
-		wg.Go(func() { c.lead(ctx) })
+		loops.Start(c.elector.Loop(c.terms.Begin, c.deps.Log))
 	}
-	err := api.Serve(ctx, listener, handler, apiGrace, c.deps.Log)
-	cancel()
-	wg.Wait()
-	if err != nil {
+	if err := api.Serve(ctx, listener, handler, apiGrace, c.deps.Log); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
 	return nil
 }
 
-// wake tells whoever leads that tasks or wishes were stored.
-func (c *Controller) wake() {
-	if c.leading() != nil {
-		c.stored()
-		return
-	}
-	c.notify.signal()
+// leadership is the present term as the API asks it.
+type leadership struct {
+	dispatcher *dispatcher.Dispatcher
+	fleet      *fleet.Fleet
+	term       *term.Term
 }
 
-// updated tells whoever leads that a task has got new attachments. A wake follows.
-func (c *Controller) updated(id string) {
-	if l := c.leading(); l != nil {
-		l.monitor.Updated([]string{id})
-		return
-	}
-	c.notify.note(id)
-}
-
-// stored wakes the leader's loops for new tasks and wishes.
-func (c *Controller) stored() {
-	c.work.Signal()
-	c.wishes.Signal()
-	c.times.Signal()
-}
+func (l *leadership) use(d store.Dispatcher) { l.term.Use(d) }
 
 func (c *Controller) leading() *leadership {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session
-}
-
-var errNotYet = errors.New("not looked for yet")
-
-const (
-	topicPause   = 500 * time.Millisecond // between two tries to make the topics
-	topicTimeout = 30 * time.Second
-	topicLook    = time.Second // between two looks whether they are still there
-)
-
-// ensureTopics makes the topics, and makes them anew where they are gone. A cluster that cannot be reached is tried again; a topic with too
-// few partitions, too: a person may enlarge it.
-func (c *Controller) ensureTopics(ctx context.Context) {
-	last := ""
-	for ctx.Err() == nil {
-		try, cancel := context.WithTimeout(ctx, topicTimeout)
-		err := c.deps.Bus.Ensure(try, TopicSpecs(c.cfg.TopicPartitions, c.cfg.ReplicationFactor, c.deps.TopicConfig))
-		cancel()
-		c.setTopics(err)
-		if err == nil {
-			last = ""
-			c.watchTopics(ctx)
-			continue
-		}
-		if err.Error() != last && ctx.Err() == nil {
-			last = err.Error()
-			c.deps.Log.Warn("the topics are not ready; trying again", "error", err)
-		}
-		rest(ctx, c.deps.Clock, topicPause)
+	t := c.terms.Acting()
+	if t == nil {
+		return nil
 	}
-}
-
-func (c *Controller) setTopics(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.topics = err
-}
-
-// watchTopics returns when a topic is gone, as after somebody deleted it or the brokers came back empty, or the context ends.
-func (c *Controller) watchTopics(ctx context.Context) {
-	for rest(ctx, c.deps.Clock, topicLook) {
-		for _, t := range events.Topics() {
-			try, cancel := context.WithTimeout(ctx, readyTimeout)
-			_, err := c.deps.Bus.Partitions(try, t.Name)
-			cancel()
-			if errors.Is(err, kafka.ErrUnknownTopic) {
-				c.setTopics(err)
-				c.deps.Log.Warn("a topic is gone; making it anew", "topic", t.Name)
-				return
-			}
-			if err != nil {
-				break // no broker answers; the next look finds out
-			}
-		}
-	}
-}
-
-// TopicSpecs says how all topics are made: with so many partitions and copies, and with further settings that win over their own.
-func TopicSpecs(partitions, replication int, settings map[string]string) []kafka.TopicSpec {
-	topics := events.Topics()
-	specs := make([]kafka.TopicSpec, 0, len(topics))
-	for _, t := range topics {
-		spec := kafka.TopicSpec{Name: t.Name, Partitions: partitions, Replication: replication, Config: map[string]string{}}
-		if t.Single {
-			spec.Partitions = 1
-		}
-		maps.Copy(spec.Config, t.Config)
-		maps.Copy(spec.Config, settings)
-		specs = append(specs, spec)
-	}
-	return specs
-}
-
-func rest(ctx context.Context, c clock.Clock, d time.Duration) bool {
-	t := c.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C():
-		return true
-	}
+	return &leadership{dispatcher: t.Dispatcher, fleet: t.Fleet, term: t}
 }

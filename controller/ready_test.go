@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/registry"
@@ -37,6 +38,8 @@ func (p pingedStore) Ping(ctx context.Context) error    { return p.ping(ctx) }
 func (p pingedRegistry) Ping(ctx context.Context) error { return p.ping(ctx) }
 func (p pingedBus) Ping(ctx context.Context) error      { return p.ping(ctx) }
 
+func (pingedBus) Ensure(context.Context, []kafka.TopicSpec) error { return nil }
+
 // Readiness names each part that is gone or hangs, all of them, and does not wait longer for them than for one.
 func TestReadinessNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
@@ -57,7 +60,7 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 		"Redis hangs":            {"", answers, hangs, answers, nil, "[{redis context deadline exceeded}]"},
 		"no Kafka":               {"", answers, answers, gone, nil, "[{kafka connection refused}]"},
 		"Kafka hangs":            {"", answers, answers, hangs, nil, "[{kafka context deadline exceeded}]"},
-		"the topics are missing": {"", answers, answers, answers, errNotYet, "[{topics not looked for yet}]"},
+		"the topics are missing": {"", answers, answers, answers, errors.New("not looked for yet"), "[{topics not looked for yet}]"},
 		"all hang": {
 			"", hangs, hangs, hangs, nil,
 			"[{mongodb context deadline exceeded} {redis context deadline exceeded} {kafka context deadline exceeded}]",
@@ -70,7 +73,11 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 					Store: pingedStore{ping: tt.mongo}, Registry: pingedRegistry{ping: tt.redis}, Bus: pingedBus{ping: tt.kafka},
 					Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 				})
-				c.setTopics(tt.topics)
+				if tt.topics == nil {
+					if _, err := c.topics.Loop().Step(t.Context(), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
 				began := time.Now()
 				if got := fmt.Sprint(c.notReady(t.Context())); got != tt.want {
 					t.Errorf("%s, want %s", got, tt.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/config"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
@@ -150,12 +151,12 @@ func (c *Controller) settle(ctx context.Context, d *store.Dispatcher) {
 		return
 	}
 	if l == nil {
-		rest(ctx, c.deps.Clock, settleFor)
+		loop.Sleep(ctx, c.runner.Driver, settleFor)
 		return
 	}
 	end := c.deps.Clock.Boot() + settleFor
-	for c.deps.Clock.Boot() < end && len(l.dispatcher.Recallable()) > 0 && rest(ctx, c.deps.Clock, settleStep) {
-		l.recallNow.Signal()
+	for c.deps.Clock.Boot() < end && len(l.dispatcher.Recallable()) > 0 && loop.Sleep(ctx, c.runner.Driver, settleStep) {
+		l.term.Recall()
 	}
 }
 
@@ -168,7 +169,7 @@ func (s *steering) SetDraining(ctx context.Context, node string, draining bool) 
 	if err := c.deps.Store.SetDraining(ctx, node, draining); err != nil {
 		return fmt.Errorf("store that a node is drained: %w", err)
 	}
-	c.nodes.Signal()
+	c.terms.DrainsStored()
 	return nil
 }
 
@@ -187,9 +188,6 @@ const readyTimeout = 2 * time.Second
 func (c *Controller) notReady(ctx context.Context) []client.NotReady {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	c.mu.Lock()
-	topics := c.topics
-	c.mu.Unlock()
 	parts := []struct {
 		name string
 		ask  func(context.Context) error
@@ -197,7 +195,7 @@ func (c *Controller) notReady(ctx context.Context) []client.NotReady {
 		{StoreName(c.cfg.Store), c.deps.Store.Ping},
 		{"redis", c.deps.Registry.Ping},
 		{"kafka", c.deps.Bus.Ping},
-		{"topics", func(context.Context) error { return topics }},
+		{"topics", func(context.Context) error { return c.topics.Err() }},
 	}
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/skalds-go/skalds/controller"
+	"github.com/skalds-go/skalds/controller/topics"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/demo"
 	"github.com/skalds-go/skalds/pkg/config"
@@ -135,7 +136,7 @@ func (c *cluster) startController(ctx context.Context, listener net.Listener, o 
 
 // makeTopics makes the topics before anybody looks for them, so that nobody has to wait for them and say so.
 func makeTopics(ctx context.Context, bus controller.Bus, settings map[string]string) error {
-	if err := bus.Ensure(ctx, controller.TopicSpecs(devPartitions, 1, settings)); err != nil {
+	if err := bus.Ensure(ctx, topics.Specs(devPartitions, 1, settings)); err != nil {
 		return fmt.Errorf("make the topics on the embedded broker: %w", err)
 	}
 	return nil

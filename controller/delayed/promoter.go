@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -149,47 +150,30 @@ func (a *Promoter) unended(ctx context.Context, held []*task.Task) (list []*task
 const (
 	// gap is the least time between two rounds.
 	gap = 10 * time.Millisecond
-	// most is the longest: scripts write documents without a signal.
-	most = 5 * time.Second
+	// longest is the longest wait: scripts write documents without a wake.
+	longest = 5 * time.Second
 	// pause is the time until the next try after a failure.
 	pause = 500 * time.Millisecond
 )
 
-// Run makes rounds until the context ends: when something is due, at every signal, and every few seconds. An outage is logged once.
-func (a *Promoter) Run(ctx context.Context, wake <-chan struct{}) {
-	timer := a.clock.NewTimer(0)
-	defer timer.Stop()
-	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C():
-		case <-wake:
-		}
-		next, err := a.Round(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			a.log.Warn("what is due was not done; it will be tried again", "error", err)
-		}
-		failing = err != nil
-		timer.Reset(gap)
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C():
-		}
-		timer.Reset(a.wait(next, failing))
+// Loop returns the loop that makes rounds: when something is due, when due fires, and every few seconds.
+func (a *Promoter) Loop(due loop.Wake) loop.Loop {
+	return loop.Loop{
+		Name:    "delayed",
+		Wakes:   []loop.Wake{due},
+		Backoff: loop.Backoff{First: pause, Max: pause},
+		Failure: "tasks whose time has come were not promoted or ended; it will be tried again",
+		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
+			next, err := a.Round(ctx)
+			return loop.After(a.wait(next)).RestFirst(gap), err
+		},
 	}
 }
 
 // wait is how long the next round may wait.
-func (a *Promoter) wait(next int64, failing bool) time.Duration {
-	switch {
-	case failing:
-		return pause
-	case next == 0:
-		return most
-	default:
-		return min(max(time.UnixMilli(next).Sub(a.clock.Now()), 0), most)
+func (a *Promoter) wait(next int64) time.Duration {
+	if next == 0 {
+		return longest
 	}
+	return min(max(time.UnixMilli(next).Sub(a.clock.Now()), 0), longest)
 }

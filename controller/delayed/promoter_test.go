@@ -11,6 +11,7 @@ import (
 
 	"github.com/skalds-go/skalds/controller/delayed"
 	"github.com/skalds-go/skalds/pkg/clock/clocktest"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/store/memory"
@@ -223,14 +224,17 @@ func TestRunIsThereWhenATaskIsDue(t *testing.T) {
 	b := setup(t)
 	b.create(t, "later", func(tk *task.Task) { tk.NotBefore = b.base + 700 })
 	ctx, cancel := context.WithCancel(t.Context())
-	wake, done := make(chan struct{}), make(chan struct{})
-	go func() { defer close(done); b.a.Run(ctx, wake) }()
+	due, done := make(loop.Wake), make(chan struct{})
+	go func() {
+		defer close(done)
+		loop.NewRunner(b.clock, slog.New(slog.DiscardHandler)).Run(ctx, b.a.Loop(due))
+	}()
 	b.clock.BlockUntil(1)
 	b.clock.Advance(10 * time.Millisecond) // the gap
 	b.clock.BlockUntil(1)
 	// One that is due earlier comes with a signal.
 	b.create(t, "sooner", func(tk *task.Task) { tk.NotBefore = b.base + 100 })
-	wake <- struct{}{}
+	due <- struct{}{}
 	b.clock.BlockUntil(1)
 	b.clock.Advance(10 * time.Millisecond)
 	b.clock.BlockUntil(1)

@@ -5,107 +5,67 @@ import (
 	"errors"
 	"time"
 
-	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/loop"
 )
-
-// Pauses after rounds that failed; the pause doubles from the first to the last.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = 2 * time.Second
-)
-
-// Wake is a signal that there may be something to do. Signals that nobody waits for fold into one.
-type Wake chan struct{}
-
-// NewWake makes one.
-func NewWake() Wake { return make(Wake, 1) }
-
-// Signal wakes whoever waits, now or next.
-func (w Wake) Signal() {
-	select {
-	case w <- struct{}{}:
-	default:
-	}
-}
 
 // Wakes are what a dispatcher waits for beside time.
 type Wakes struct {
-	Stored Wake // tasks may wait that did not before
-	Room   Wake // nodes may have room, or limits let more run
+	Stored   loop.Wake // tasks may wait that did not before
+	Capacity loop.Wake // nodes may have free slots, or limits let more run
 }
 
-// Run makes rounds until the context ends: at every signal, at every interval, when a token comes that tasks wait for, and back to back
+// runner is the state of a dispatcher's loop.
+type runner struct {
+	*Dispatcher
+	wakes    Wakes
+	interval time.Duration
+	list     bool          // the next round looks for queues
+	due      time.Duration // when to look for them although no wake says that there are new ones
+}
+
+// Loop returns the loop that makes rounds: at every wake, at every interval, when a token comes that tasks wait for, and back to back
 // while there is more to look at. A moment in which the lease cannot be trusted ends no more than a round: a late answer may renew it.
-func (d *Dispatcher) Run(ctx context.Context, wakes Wakes, interval time.Duration) {
-	timer := d.clock.NewTimer(0) // the first round looks at everything
-	defer timer.Stop()
-	defer d.metrics.throttled(0, 0) // another leader's by then
-	pause := time.Duration(0)       // it grows until something is placed: a round without work shows nothing
-	due := d.clock.Boot()           // when to look for queues although nobody has said that there are new ones
-	for {
-		list := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C():
-		case <-wakes.Stored:
-			list = true
-		case <-wakes.Room:
-		}
-		failed, next := false, time.Duration(0)
-		for more := true; more && ctx.Err() == nil; {
-			if now := d.clock.Boot(); now >= due {
-				list, due = true, now+interval
-			}
-			out, err := d.Round(ctx, list)
-			list = false
-			more = out.More && err == nil && out.Failed == 0
-			failed, next = err != nil || out.Failed > 0, out.Next
-			if !failed {
-				if out.Placed > 0 {
-					pause = 0
-				}
-				if !d.breathe(ctx, timer) {
-					return
-				}
-				continue
-			}
-			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeading) {
-				d.log.Warn("a dispatch round failed; it will be tried again", "error", err)
-			}
-			pause = min(max(2*pause, firstPause), lastPause)
-		}
-		if failed {
-			timer.Reset(pause)
-			if !d.rest(ctx, timer.C()) {
-				return
-			}
-			wakes.Stored.Signal()
-		}
-		wait := max(due-d.clock.Boot(), 0)
-		if next > 0 {
-			wait = min(wait, next)
-		}
-		timer.Reset(wait)
+func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
+	r := &runner{Dispatcher: d, wakes: wakes, interval: interval, due: d.clock.Boot()}
+	return loop.Loop{
+		Name:    "dispatcher",
+		Wakes:   []loop.Wake{wakes.Stored, wakes.Capacity},
+		Step:    r.step,
+		Failure: "a dispatch round failed; it will be tried again",
+		End:     func(context.Context) { d.metrics.throttled(0, 0) }, // what another leader has sent is not this one's
 	}
 }
 
-// breathe waits a little while many tasks are sent and not started.
-func (d *Dispatcher) breathe(ctx context.Context, timer clock.Timer) bool {
-	step := d.throttle()
-	if step == 0 {
-		return true
-	}
-	timer.Reset(breaths[step-1])
-	return d.rest(ctx, timer.C())
-}
+// errUnpublished says that a round could not publish all that it had claimed. The round has logged why.
+var errUnpublished = errors.New("some claims were not published")
 
-// rest waits for the timer, not for signals, so that a dependency that is down is not asked again and again.
-func (d *Dispatcher) rest(ctx context.Context, c <-chan time.Time) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-c:
-		return true
+func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
+	r.list = r.list || by != nil && by == r.wakes.Stored
+	if now := r.clock.Boot(); now >= r.due {
+		r.list, r.due = true, now+r.interval
 	}
+	out, err := r.Round(ctx, r.list)
+	switch r.list = err != nil || out.Failed > 0; {
+	case errors.Is(err, ErrNotLeading):
+		return loop.Next{}, loop.Silent(err)
+	case err != nil:
+		return loop.Next{}, err
+	case out.Failed > 0:
+		return loop.Next{}, loop.Silent(errUnpublished)
+	}
+	next := loop.Next{}
+	if !out.More {
+		wait := max(r.due-r.clock.Boot(), 0)
+		if out.Next > 0 {
+			wait = min(wait, out.Next)
+		}
+		next = loop.After(wait)
+	}
+	if step := r.throttle(); step > 0 {
+		next = next.RestFirst(breaths[step-1])
+	}
+	if out.Placed == 0 {
+		next = next.KeepBackoff() // a round without work does not show that publishing works again
+	}
+	return next, nil
 }

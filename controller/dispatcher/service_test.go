@@ -11,6 +11,7 @@ import (
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/controller/transport"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -22,10 +23,10 @@ func TestRunWakesAtSignalsAndEndsWithItsContext(t *testing.T) {
 	d := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024}, b.store.Store, b.fleet, w, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
-	wake, done := dispatcher.NewWake(), make(chan struct{})
+	wake, done := loop.NewWake(), make(chan struct{})
 	go func() {
 		defer close(done)
-		d.Run(ctx, dispatcher.Wakes{Stored: wake, Room: dispatcher.NewWake()}, 5*time.Second)
+		loop.NewRunner(b.clock, slog.New(slog.DiscardHandler)).Run(ctx, d.Loop(dispatcher.Wakes{Stored: wake, Capacity: loop.NewWake()}, 5*time.Second))
 	}()
 	b.clock.BlockUntil(1)
 	b.submit(t, "a", 3)

@@ -130,7 +130,9 @@ func setup(t *testing.T) *bundle {
 		State: registry.Online, Classes: []string{"a"}, Capacity: 100, Protocol: 1}}}, 0, 0)
 	count := func(name string) func() { return func() { b.hooks[name]++ } }
 	retry := ingest.Retry{Policy: task.Policy{MaxAttempts: 2, Backoff: task.Backoff{BaseMs: 1000, Factor: 2, MaxMs: 5000}}, Jitter: func() float64 { return 0.5 }}
-	b.ingest = ingest.New(retry, b.store, b.fleet, b.shelf, clock.System{}, ingest.Hooks{Again: func() {}, Room: count("room"), Nodes: count("nodes"), Tasks: count("tasks"), Times: count("times")},
+	b.ingest = ingest.New(retry, b.store, b.fleet, b.shelf, clock.System{}, ingest.Hooks{
+		Stored: func() {}, Capacity: count("capacity"), Membership: count("membership"), Submitted: count("submitted"), Due: count("due"),
+	},
 		ingest.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	return b
 }

@@ -46,15 +46,15 @@ type Quarantine interface {
 	Put(ctx context.Context, r *kafka.Record, topic string, reason error)
 }
 
-// Hooks is whom ingest tells what it saw. All are called without blocking.
+// Hooks are what ingest calls when it has seen something. None of them may block.
 type Hooks struct {
-	Room  func() // a claim ended, or began: there may be room
-	Again func() // a task waits again
-	Nodes func() // a node joined or left
-	Tasks func() // tasks or wishes were stored by another controller
-	Times func() // a task has got a time before which it does not run
+	Capacity   func() // a claim has ended or begun: there may be a free slot
+	Stored     func() // a task waits again
+	Membership func() // a node has joined or left
+	Submitted  func() // another controller has stored tasks or desired states
+	Due        func() // a task has got a time before which it does not run
 
-	Updated func(ids []string) // another controller has stored new attachments of these tasks; Tasks is called after it
+	Updated func(ids []string) // another controller has stored new attachments of these tasks; Submitted is called after it
 }
 
 // Retry is what a failure leads to.
@@ -158,10 +158,10 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	for _, k := range left {
 		i.fleet.Left(k)
 	}
-	tell(room, i.hooks.Room)
-	tell(again, i.hooks.Again)
-	tell(joined || len(left) > 0, i.hooks.Nodes)
-	tell(submitted, i.hooks.Tasks)
+	callIf(room, i.hooks.Capacity)
+	callIf(again, i.hooks.Stored)
+	callIf(joined || len(left) > 0, i.hooks.Membership)
+	callIf(submitted, i.hooks.Submitted)
 	for _, n := range slices.Sorted(maps.Keys(bad)) { // not before: a round is made again for as long as the store is down
 		i.metrics.bad.Inc()
 		i.quarantine.Put(ctx, &records[n], events.TopicStatus, bad[n])
@@ -176,7 +176,7 @@ func storable(r *task.Report) {
 	}
 }
 
-func tell(yes bool, hook func()) {
+func callIf(yes bool, hook func()) {
 	if yes {
 		hook()
 	}
@@ -195,7 +195,7 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 			return nil, err
 		}
 		n, err := i.store.Apply(ctx, changes)
-		tell(later, i.hooks.Times)
+		callIf(later, i.hooks.Due)
 		switch {
 		case err == nil:
 			settled = append(settled, page...)

@@ -27,8 +27,8 @@ func TestStartAndEndFoldIntoOneUpdate(t *testing.T) {
 	if got := list[0]; got.LifecycleStatus != task.Finished || got.StartDateTime != 10 || got.FinishDateTime != 20 {
 		t.Fatalf("task %+v", got)
 	}
-	if _, claims := b.fleet.Size(); claims != 0 || b.hooks["room"] != 1 {
-		t.Errorf("%d claims held, told of room %d times", claims, b.hooks["room"])
+	if _, claims := b.fleet.Size(); claims != 0 || b.hooks["capacity"] != 1 {
+		t.Errorf("%d claims held, told of room %d times", claims, b.hooks["capacity"])
 	}
 	told := b.ingest.DrainAcknowledged()
 	if len(told) != 1 || told[0].To.Key != n1 || !slices.Equal(told[0].Claims, []string{tasks[0].ClaimID}) {
@@ -154,8 +154,8 @@ func TestAFailureIsTriedAgainUntilItsAttemptsAreUsedUp(t *testing.T) {
 	if got := b.status(t, tasks[1].ID); got != task.Failed {
 		t.Errorf("one that says not to retry is %s", got)
 	}
-	if b.hooks["times"] != 1 {
-		t.Errorf("told of times %d times", b.hooks["times"])
+	if b.hooks["due"] != 1 {
+		t.Errorf("told of times %d times", b.hooks["due"])
 	}
 	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || len(told[0].Claims) != 2 {
 		t.Errorf("settled %+v", told)
@@ -177,7 +177,7 @@ func TestNotices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b.hooks["nodes"] != 2 || b.hooks["tasks"] != 1 || b.hooks["room"] != 0 {
+	if b.hooks["membership"] != 2 || b.hooks["submitted"] != 1 || b.hooks["capacity"] != 0 {
 		t.Errorf("hooks %v", b.hooks)
 	}
 	if nodes, _ := b.fleet.View(0); len(nodes) != 0 {

@@ -1,32 +1,35 @@
 package ingest_test
 
 import (
-	"context"
+	"log/slog"
 	"slices"
 	"testing"
 
 	"github.com/skalds-go/skalds/controller/ingest"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/task"
 )
+
+var runner = loop.NewRunner(clock.System{}, slog.New(slog.DiscardHandler))
 
 func (b *bundle) service() *ingest.Service {
 	return ingest.NewService(b.ingest, b.teller, 1, b.bus, func(partition int, from kafka.Position) ingest.Reader {
 		return b.bus.Reader(events.TopicStatus, partition, from)
-	})
+	}, runner)
 }
 
 // run starts the service and gives what stops it.
 func run(t *testing.T, s *ingest.Service) (stop func()) {
 	t.Helper()
+	g := runner.Group(t.Context())
+	s.Listen(g)
 	if err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); s.Run(ctx) }()
-	return func() { cancel(); <-done }
+	return g.Stop
 }
 
 func TestTheServiceGoesOnWhereTheLastOneStopped(t *testing.T) {

@@ -38,8 +38,9 @@ type wire struct {
 	mute     bool // announcements do not arrive
 	nowhere  bool // nor is there a partition for them
 	err      error
-	never    error  // no task fits into an event
-	refuse   string // a command for this task is an error
+	never    error         // no task fits into an event
+	refuse   string        // a command for this task is an error
+	ordered  chan struct{} // receives after each order, unless it is nil
 }
 
 func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
@@ -79,6 +80,9 @@ func (w *wire) Assign(_ context.Context, _ int64, batches []transport.Batch) []t
 }
 
 func (w *wire) Control(_ context.Context, _ int64, list []transport.Commands) error {
+	if w.ordered != nil {
+		defer func() { w.ordered <- struct{}{} }()
+	}
 	for _, o := range list {
 		w.commands = append(w.commands, o.Commands...)
 		if slices.ContainsFunc(o.Commands, func(c events.Command) bool { return w.refuse != "" && c.ID == w.refuse }) {

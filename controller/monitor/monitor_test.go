@@ -3,9 +3,11 @@ package monitor_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -60,16 +62,17 @@ func TestRunLooksAtOnceWhenItIsTold(t *testing.T) {
 	b := setup(t)
 	tk := b.assigned(t, "t", true)
 	ctx, cancel := context.WithCancel(t.Context())
-	nodes, wishes, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() { defer close(done); b.m.Run(ctx, nodes, wishes, time.Hour) }()
-	nodes <- struct{}{}
+	b.wire.ordered = make(chan struct{}, 1)
+	membership, desired, done := make(loop.Wake), make(loop.Wake), make(chan struct{})
+	go func() {
+		defer close(done)
+		loop.NewRunner(b.clock, slog.New(slog.DiscardHandler)).Run(ctx, b.m.Loop(membership, desired, time.Hour))
+	}()
+	membership <- struct{}{}
 	c, _ := task.Cancel(&tk, 1)
 	b.apply(t, c)
-	wishes <- struct{}{} // taken when the round before it is over
-	b.clock.BlockUntil(2)
+	desired <- struct{}{} // taken when the round before it is over
+	<-b.wire.ordered      // the desired state was sent
 	cancel()
 	<-done
-	if len(b.wire.commands) == 0 {
-		t.Error("the wish was not passed on")
-	}
 }

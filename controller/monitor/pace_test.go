@@ -16,6 +16,7 @@ import (
 	"github.com/skalds-go/skalds/controller/monitor"
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/registry"
 	registrymemory "github.com/skalds-go/skalds/pkg/registry/memory"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -55,7 +56,10 @@ func TestWaitingForIngestIsNotBusy(t *testing.T) {
 				f.Reserve([]fleet.Claim{{Key: n1, TaskID: "t", Attempt: 1, ID: "c", Class: "a"}}, clock.Boot()) // of a node that was never seen
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
-				go func() { defer close(done); m.Run(ctx, nil, nil, time.Second) }()
+				go func() {
+					defer close(done)
+					loop.NewRunner(clock, slog.New(slog.DiscardHandler)).Run(ctx, m.Loop(nil, nil, time.Second))
+				}()
 				<-time.After(20 * time.Second)
 				reg.SetDown(down)
 				before := reg.snapshots.Load()

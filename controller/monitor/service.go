@@ -3,64 +3,80 @@ package monitor
 import (
 	"context"
 	"time"
+
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/loop"
 )
 
 const (
 	// soonAfter is the pause before the next round when one waits for ingest. It doubles, up to the interval.
 	soonAfter = 20 * time.Millisecond
-	// wishGap is the least time between two looks at wishes.
-	wishGap = 10 * time.Millisecond
+	// desiredGap is the least time between two looks at desired states.
+	desiredGap = 10 * time.Millisecond
 )
 
-// Run makes rounds until the context ends: at every interval, at once when nodes joined or left, and a look at the wishes alone when
-// there are new ones. An outage is logged once.
-func (m *Monitor) Run(ctx context.Context, nodes, wishes <-chan struct{}, interval time.Duration) {
-	timer := m.clock.NewTimer(0)
-	defer timer.Stop()
-	failing, pause := false, soonAfter
-	note := func(err error) {
-		switch {
-		case err == nil && failing:
-			m.log.Info("the monitor goes on")
-		case err != nil && !failing && ctx.Err() == nil:
-			m.log.Warn("a round of the monitor failed; it will be tried again", "error", err)
-		}
-		failing = err != nil
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C():
-		case <-nodes:
-		case <-wishes:
-			if err := m.Desired(ctx); err != nil {
-				note(err)
-			}
-			if !m.rest(ctx, wishGap) {
-				return
-			}
-			continue
-		}
-		soon, err := m.Round(ctx)
-		note(err)
-		if !soon || err != nil {
-			pause = soonAfter
-			timer.Reset(interval)
-			continue
-		}
-		timer.Reset(min(pause, interval))
-		pause = min(2*pause, interval)
+// runner is the state of a monitor's loop.
+type runner struct {
+	*Monitor
+	desired  loop.Wake
+	interval time.Duration
+	pause    time.Duration // before the next round that waits for ingest
+	due      time.Duration // when the next round is due
+}
+
+// Loop returns the loop that makes rounds: at every interval, and at once when nodes joined or left. Desired wakes it for a look at
+// desired states alone.
+func (m *Monitor) Loop(membership, desired loop.Wake, interval time.Duration) loop.Loop {
+	r := &runner{Monitor: m, desired: desired, interval: interval, pause: soonAfter}
+	return loop.Loop{
+		Name:    "monitor",
+		Wakes:   []loop.Wake{membership, desired},
+		Step:    r.step,
+		Backoff: loop.Backoff{First: interval, Max: interval},
+		Failure: "a round of the monitor failed; it will be tried again",
 	}
 }
 
-func (m *Monitor) rest(ctx context.Context, d time.Duration) bool {
-	t := m.clock.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C():
-		return true
+func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
+	if by != nil && by == r.desired {
+		if err := r.Desired(ctx); err != nil {
+			return loop.Next{}, err
+		}
+		return loop.After(r.due - r.clock.Boot()).RestFirst(desiredGap), nil
+	}
+	soon, err := r.Round(ctx)
+	wait := r.interval
+	if soon && err == nil {
+		wait = min(r.pause, r.interval)
+		r.pause = min(2*r.pause, r.interval)
+	} else {
+		r.pause = soonAfter
+	}
+	r.due = r.clock.Boot() + wait
+	return loop.After(wait), err
+}
+
+// recallGap is the least time between two recalls, recallEvery the time between them while nobody asks for one.
+const (
+	recallGap   = 20 * time.Millisecond
+	recallEvery = 500 * time.Millisecond
+)
+
+// RecallLoop returns the loop that recalls claims, which recallable lists, until nodes have given them back or said that they began.
+func (m *Monitor) RecallLoop(now loop.Wake, recallable func() []fleet.Claim) loop.Loop {
+	return loop.Loop{
+		Name:    "recall",
+		Wakes:   []loop.Wake{now},
+		First:   loop.After(recallEvery),
+		Backoff: loop.Backoff{First: recallEvery, Max: recallEvery},
+		Failure: "what is paused and has not begun was not recalled; it will be tried again",
+		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
+			next := loop.After(recallEvery)
+			claims := recallable()
+			if len(claims) == 0 {
+				return next, nil
+			}
+			return next.RestFirst(recallGap), m.Recall(ctx, claims)
+		},
 	}
 }

@@ -19,7 +19,7 @@ type Driver interface {
 }
 
 // Forever is a duration for [Driver.Wait] that never passes.
-const Forever = forever
+const Forever time.Duration = -1
 
 // Sleep waits for d. It reports false if the context ended before.
 func Sleep(ctx context.Context, d Driver, pause time.Duration) bool {

@@ -33,8 +33,8 @@ type Loop struct {
 
 // Next says when a loop wants to run next. The zero value means at once.
 type Next struct {
-	after time.Duration // < 0: only a wake
-	deaf  bool
+	rest  time.Duration // a wait that no wake ends
+	after time.Duration // a wait that a wake ends; below zero it lasts until one does
 	done  bool
 	keep  bool
 }
@@ -42,14 +42,23 @@ type Next struct {
 // After runs the next step after d, or when a wake fires before.
 func After(d time.Duration) Next { return Next{after: max(d, 0)} }
 
-// Rest runs the next step after d, whatever fires before. A wake that fires meanwhile is not lost: it counts after the rest.
-func Rest(d time.Duration) Next { return Next{after: max(d, 0), deaf: true} }
-
 // OnWake runs the next step when a wake fires.
-func OnWake() Next { return Next{after: forever} }
+func OnWake() Next { return Next{after: Forever} }
+
+// Rest runs the next step after d, whatever fires before. A wake that fires meanwhile is not lost: it counts after the rest.
+func Rest(d time.Duration) Next { return Next{rest: max(d, 0)} }
 
 // Done ends the loop.
 func Done() Next { return Next{done: true} }
+
+// RestFirst returns n with a rest before its wait: no wake runs the next step for at least d.
+func (n Next) RestFirst(d time.Duration) Next {
+	n.rest = max(d, 0)
+	if n.after > 0 {
+		n.after = max(n.after-n.rest, 0)
+	}
+	return n
+}
 
 // KeepBackoff returns n for a step that did not fail, but did not show that the failure is over either: the next failure goes on with
 // the doubled pause.
@@ -57,9 +66,6 @@ func (n Next) KeepBackoff() Next {
 	n.keep = true
 	return n
 }
-
-// forever is a wait that only a wake or the end of the context ends.
-const forever time.Duration = -1
 
 // Backoff is a pause that doubles with each failure in a row. A pause is drawn from the upper half of its length, so that processes
 // that failed together do not try again together.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
+
+	"github.com/skalds-go/skalds/pkg/clock"
 )
 
 // Runner runs loops.
@@ -12,10 +15,20 @@ type Runner struct {
 	Log    *slog.Logger
 	// Jitter returns a number in [0, 1) for each pause after a failure.
 	Jitter func() float64
+	// Watch, if set, sees each loop before it runs, and may put something around its step. It is there for the simulation.
+	Watch func(Loop) Loop
+}
+
+// NewRunner returns a runner for a real process.
+func NewRunner(c clock.Clock, log *slog.Logger) Runner {
+	return Runner{Driver: System{Clock: c}, Log: log, Jitter: rand.Float64}
 }
 
 // Run runs a loop until the context ends or the loop is done.
 func (r Runner) Run(ctx context.Context, l Loop) {
+	if r.Watch != nil {
+		l = r.Watch(l)
+	}
 	if l.End != nil {
 		defer l.End(ctx)
 	}
@@ -49,15 +62,15 @@ func (r Runner) Run(ctx context.Context, l Loop) {
 	}
 }
 
+// wait waits as a step has asked. A step that wants to run again at once takes no wake: the next wait finds it.
 func (r Runner) wait(ctx context.Context, l *Loop, next Next) Wake {
-	switch {
-	case next == Next{} && ctx.Err() == nil: // back to back: whoever fired meanwhile is found by the next wait
-		return nil
-	case next.deaf:
-		return r.Driver.Wait(ctx, next.after)
-	default:
-		return r.Driver.Wait(ctx, next.after, l.Wakes...)
+	if next.rest > 0 {
+		r.Driver.Wait(ctx, next.rest)
 	}
+	if next.after == 0 || ctx.Err() != nil {
+		return nil
+	}
+	return r.Driver.Wait(ctx, next.after, l.Wakes...)
 }
 
 func step(ctx context.Context, l *Loop, by Wake) (Next, error) {

@@ -149,8 +149,8 @@ func (cl *cluster) reviveWorker(i int) {
 func (cl *cluster) held() int {
 	total, led := 0, false
 	for _, c := range cl.controllers {
-		if l := c.session; l != nil && l.leading && !c.process.dead {
-			_, claims := l.fleet.Size()
+		if l := c.leading(); l != nil {
+			_, claims := l.term.Fleet.Size()
 			total, led = total+claims, true
 		}
 	}

@@ -99,7 +99,7 @@ func (f *fate) soon(p *process, what func(), loops ...string) {
 // The loops of which a fault may hit the middle.
 var (
 	nodeLoops       = []string{"beat", "flush", "flush", "assigns", "handler", "main"}
-	controllerLoops = []string{"dispatcher", "dispatcher", "dispatcher", "monitor", "monitor", "ingest", "lead"}
+	controllerLoops = []string{"dispatcher", "dispatcher", "dispatcher", "monitor", "monitor", "ingest", "election"}
 )
 
 // lasting has a fault end after a time, or when all faults end.

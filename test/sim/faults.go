@@ -122,7 +122,7 @@ func (f *fate) stopController() {
 	}
 	f.soon(c.process, func() {
 		f.world.note(c.process.name, "is told to stop")
-		c.stopping = true
+		c.stop()
 		f.world.after(f.world.between(time.Second, 8*time.Second), func() { f.reviveController(i) })
 	}, controllerLoops...)
 }

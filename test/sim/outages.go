@@ -138,7 +138,7 @@ func (f *fate) handOver() {
 	for _, o := range f.controllers {
 		lives := !o.process.dead && !o.stopping
 		other = other || o != c && lives
-		settled = settled || lives && o.session != nil && o.session.leading && w.now-o.session.begun > noticed
+		settled = settled || lives && o.leading() != nil && w.now-o.session.acts > noticed
 	}
 	switch {
 	case c.process.dead || c.stopping || !other || !settled:
@@ -148,7 +148,7 @@ func (f *fate) handOver() {
 	}
 	if w.chance(500) {
 		w.note(c.process.name, "is told to stop")
-		c.stopping = true
+		c.stop()
 	} else {
 		w.note(c.process.name, "CRASHES")
 		w.kill(c.process)

@@ -157,7 +157,7 @@ func (p *people) tell(f func(c *controller)) {
 	}
 }
 
-func (p *people) wake() { p.tell((*controller).wake) }
+func (p *people) wake() { p.tell(func(c *controller) { c.holder.Stored() }) }
 
 // deed is something that a person asks of a task.
 type deed struct {
@@ -244,7 +244,7 @@ func (p *people) change(id string, d deed) bool {
 		if n == 1 {
 			w.note("people", "%s %s, which was %s %s", d.name, id, list[0].LifecycleStatus, list[0].Desired)
 			if c.Update != nil {
-				p.tell(func(c *controller) { c.updated(id) })
+				p.tell(func(c *controller) { c.holder.Updated(id) })
 			}
 			p.wake()
 			return true
@@ -271,7 +271,7 @@ func (p *people) setDraining(id string, draining bool) bool {
 	if err := p.store.SetDraining(background, id, draining); err != nil {
 		return false
 	}
-	p.tell(func(c *controller) { c.nodes.Signal() })
+	p.tell(func(c *controller) { c.holder.DrainsStored() })
 	return true
 }
 

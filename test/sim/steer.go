@@ -98,7 +98,7 @@ func (p *people) set(name string, alter func(d *store.Dispatcher, rng *rand.Rand
 		if ok {
 			d.Version++
 			p.world.note("people", "%s: version %d", name, d.Version)
-			p.tell(func(c *controller) { c.steered(d) })
+			p.tell(func(c *controller) { c.settingsStored(d) })
 			return true
 		}
 	}

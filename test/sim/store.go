@@ -52,7 +52,7 @@ const (
 	roleDispatcher role = "dispatcher"
 	roleMonitor    role = "monitor"
 	roleIngest     role = "ingest"
-	roleAgenda     role = "agenda"
+	roleDelayed    role = "delayed"
 	rolePeople     role = "people"
 )
 
@@ -60,14 +60,34 @@ const (
 type seamStore struct {
 	store.Store // nil
 	*truth
-	process *process
-	role    role
-	leads   *leadership // of which a dispatcher is
+	process    *process
+	role       role        // empty: what the loop that calls is for
+	controller *controller // nil for people
+	leads      *leadership // the controller's, when the call began
 }
 
 var _ store.Store = (*seamStore)(nil)
 
 var background = context.Background()
+
+// roles are the roles of loops, by name.
+var roles = map[string]role{
+	"dispatcher": roleDispatcher, "ingest": roleIngest, "delayed": roleDelayed, "settings": roleLeader, "election": roleLeader,
+	"monitor": roleMonitor, "recall": roleMonitor, "begin": roleMonitor,
+}
+
+// as returns the store as the loop sees it that calls now.
+func (s *seamStore) as() *seamStore {
+	if s.role != "" {
+		return s
+	}
+	c := *s
+	c.role = roles[s.world.current.name]
+	if c.controller != nil {
+		c.leads = c.controller.session
+	}
+	return &c
+}
 
 // write is a call that changes something; do may be called later, or never.
 func (s *seamStore) write(ctx context.Context, what string, do func(lost bool) error) error {
@@ -94,10 +114,11 @@ func (s *seamStore) ask(ctx context.Context, what string, do func(lost bool) err
 
 // Apply implements [store.Tasks]. A call whose answer gets lost may have done a part of its work.
 func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, error) {
+	s = s.as()
 	n := 0
 	changes = slices.Clone(changes)
 	version, over := int64(0), false
-	if s.leads != nil {
+	if s.leads != nil && s.role == roleDispatcher {
 		version = s.leads.goesBy
 	}
 	err := s.write(ctx, "apply", func(lost bool) error {
@@ -334,6 +355,9 @@ func (s *seamStore) SavePositions(ctx context.Context, topic string, at map[int]
 // Dispatcher implements [store.Settings].
 func (s *seamStore) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) {
 	err = s.ask(ctx, "settings", func(bool) error { d, err = s.mem.Dispatcher(background); return err })
+	if c := s.controller; err == nil && c != nil && c.session != nil {
+		c.session.seen = max(c.session.seen, d.Version)
+	}
 	return d, err
 }
 

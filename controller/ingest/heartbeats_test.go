@@ -58,7 +58,7 @@ func TestAHigherTermEndsTheConfirming(t *testing.T) {
 	hear := func(counter, term int64) {
 		b.say(t, counter, term)
 		all := b.bus.Records(events.TopicStatus)
-		s.Hear(all[len(all)-1:])
+		s.Observe(all[len(all)-1:])
 		if err := s.Confirm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
