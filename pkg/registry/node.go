@@ -27,21 +27,21 @@ const (
 	ModeEdge = "edge"
 )
 
-// Node is one heartbeat of a node: all that the node reports about itself. It is the same struct in Redis, over Kafka and in the answers
-// of the REST API. A field that is added here is written, read, checked and shown everywhere; the tag json names it, the tag was gives
-// the name that older nodes use in Redis, and the tag doc describes it in the API.
+// Node is one heartbeat of a node: all that the node reports about itself. It is the same struct in Redis, over Kafka
+// and in the answers of the REST API. A field that is added here is written, read, checked and shown everywhere; the
+// tag json names it, the tag was gives the name that older nodes use in Redis, and the tag doc describes it in the API.
 type Node struct {
 	ID          string `json:"id" doc:"Id of the node."`
 	Incarnation string `json:"incarnation" doc:"Unique id of this run of the node process."`
 	Counter     int64  `json:"counter" doc:"Number of this heartbeat. It grows with each heartbeat of the incarnation."`
 	// Term is the highest leader's term that the node has seen.
 	Term int64 `json:"term" doc:"The highest leader's term that the node has seen."`
-	// RoundRobinCount is the last count for ROUND_ROBIN that the leaders of the terms below Term sent to this incarnation. So it does not
-	// change while Term does not, whatever the present leader sends. 0 = none.
-	RoundRobinCount int64 `json:"roundRobinCount" was:"turn" doc:"The tasks that ROUND_ROBIN counts for the node, as leaders before the term told it; 0 = unknown."`
+	// RoundRobinCount is the last count for ROUND_ROBIN that the leaders of the terms below Term sent to this
+	// incarnation. So it does not change while Term does not, whatever the present leader sends. 0 = none.
+	RoundRobinCount int64 `json:"roundRobinCount" was:"turn" doc:"How many tasks ROUND_ROBIN counts for the node, by the leaders before the term; 0 = unknown."`
 
-	Mode     string            `json:"mode" doc:"node takes what the controller assigns; edge is assigned nothing."`
-	State    State             `json:"state" doc:"online, or draining: it takes no work any more."`
+	Mode     string            `json:"mode" doc:"node takes what the controller assigns; edge is never assigned anything."`
+	State    State             `json:"state" doc:"online, or draining: it takes no more work."`
 	Classes  []string          `json:"classes" nullable:"false" doc:"The classes of tasks that it runs."`
 	Labels   map[string]string `json:"labels"`
 	Capacity int               `json:"capacity" doc:"How many slots it has; a task takes one, or as many as its slots say."`
@@ -67,7 +67,7 @@ type Node struct {
 	RunningByClass  map[string]int `json:"runningByClass,omitempty" doc:"Slots by class, taken and queued."`
 
 	Replaces string `json:"replaces,omitempty" doc:"An earlier incarnation of the node that is known to be dead."`
-	Crashed  bool   `json:"crashed,omitempty" doc:"Whether the replaced incarnation died with its process, which nobody had told to stop."`
+	Crashed  bool   `json:"crashed,omitempty" doc:"Whether the replaced incarnation ended because its process crashed."`
 
 	// Tasks has a key of its own in Redis, and is not sent over Kafka. A snapshot has none.
 	Tasks []HeldTask `json:"tasks,omitempty" nullable:"false" doc:"The claims it holds; only in the answer for one node."`
@@ -114,8 +114,8 @@ func highest(name string) int64 {
 	}
 }
 
-// Slots returns how many slots are running and how many are queued. A node that is older than slots reports none: each of its tasks
-// takes one.
+// Slots returns how many slots are running and how many are queued. A node that is older than slots reports none: each
+// of its tasks takes one.
 func (n *Node) Slots() (running, queued int) {
 	return max(n.SlotsRunning, n.Running), max(n.SlotsQueued, n.Queued)
 }
@@ -128,8 +128,9 @@ func (n *Node) Clone() Node {
 	return c
 }
 
-// Newest returns the list as a registry keeps it: by task id, with only the highest attempt of each task. A node can hold an old claim
-// of a task, whose end is not acknowledged, beside the present one; only the present one counts. The argument is not changed.
+// Newest returns the list as a registry keeps it: by task id, with only the highest attempt of each task. A node can
+// hold an old claim of a task, whose end is not acknowledged, beside the present one; only the present one counts. The
+// argument is not changed.
 func Newest(tasks []HeldTask) []HeldTask {
 	list := slices.Clone(tasks)
 	slices.SortFunc(list, func(a, b HeldTask) int {

@@ -1,12 +1,13 @@
-// Package registry is the seam to where nodes say that they are alive: Redis. The implementations are in redis and memory; package
-// registrytest holds the suite that each passes.
+// Package registry is the interface to the place where nodes report that they are alive: Redis. It has the heartbeat,
+// [Node], and the rules for it. The implementations are in packages redis and memory; package registrytest has the
+// suite that both pass.
 //
-// What every implementation promises:
+// Every implementation promises:
 //
-//   - A renewal writes only where the node's key is absent or its own, or of exactly the incarnation that it replaces; otherwise it gives
-//     ErrTaken and changes nothing.
-//   - A renewal is one round trip. Its answer is the node's proof that the controller can know it to be alive.
-//   - Every key expires: a node that stopped beating is gone after KeyTTL.
+//   - A heartbeat is written only if the node's key is absent, or its own, or belongs to the incarnation that it
+//     replaces. Otherwise Heartbeat returns ErrTaken and changes nothing.
+//   - A heartbeat is one round trip. The answer proves to the node that the controller can see that it is alive.
+//   - Every key expires: a node that sends no more heartbeats is gone after KeyTTL.
 //   - A snapshot names the run of the server that answered it, so that a restart or a failover is noticed.
 package registry
 
@@ -19,16 +20,17 @@ import (
 // KeyTTL is how long a node's keys live after its last heartbeat.
 const KeyTTL = 30 * time.Second
 
-// ErrTaken says that the node id is registered by another incarnation.
+// ErrTaken means that the node id is registered by another incarnation.
 var ErrTaken = errors.New("node id is taken by another incarnation")
 
-// ErrStale says that a newer heartbeat of the same incarnation was written before; the older one changed nothing.
+// ErrStale means that a newer heartbeat of the same incarnation was written before. The older one changed nothing.
 var ErrStale = errors.New("a newer heartbeat was already written")
 
-// ErrIncomplete says that a node's task list cannot be read as a whole now, so that a task's absence from it means nothing.
+// ErrIncomplete means that a node's task list cannot be read as a whole now. A task that is not in it may still be
+// there.
 var ErrIncomplete = errors.New("task list is incomplete")
 
-// ErrUnavailable is in the chain of every error that says that the registry cannot be reached or does not answer in time.
+// ErrUnavailable is in the chain of every error by which the registry cannot be reached or does not answer in time.
 var ErrUnavailable = errors.New("registry unavailable")
 
 // Snapshot is all nodes at one time.
@@ -37,19 +39,21 @@ type Snapshot struct {
 	Nodes []Node
 }
 
-// Registry is everything.
+// Registry is where nodes register and controllers look. It is safe for concurrent use.
 type Registry interface {
-	// Heartbeat registers or renews. It gives ErrTaken if another incarnation holds the id.
+	// Heartbeat registers the node or renews its registration. It returns ErrTaken if another incarnation holds the id,
+	// and ErrStale if a newer heartbeat was written before.
 	Heartbeat(ctx context.Context, n *Node) error
 	// Leave removes the node's keys, if they are this incarnation's.
 	Leave(ctx context.Context, id, incarnation string) error
-	// Evict removes the node's keys, if they are this incarnation's, and refuses its heartbeats with ErrTaken for KeyTTL.
+	// Evict removes the node's keys, if they are this incarnation's, and refuses its heartbeats with ErrTaken for
+	// KeyTTL.
 	Evict(ctx context.Context, id, incarnation string) error
 	// Snapshot reads all nodes, without their task lists.
 	Snapshot(ctx context.Context) (Snapshot, error)
 	// Node reads one node with its task list. It reports false if there is none.
 	Node(ctx context.Context, id string) (Node, bool, error)
-	// Ping says whether the registry answers.
+	// Ping returns nil if the registry answers.
 	Ping(ctx context.Context) error
 	// Close frees what the registry holds. It is idempotent.
 	Close() error

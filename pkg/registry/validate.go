@@ -19,8 +19,8 @@ import (
 const (
 	// MaxIDBytes is the longest node id.
 	MaxIDBytes = 255
-	// MaxNodeBytes is the most that a heartbeat's texts, classes, capacities by class and labels hold together. The task list and what is
-	// running by class, which change from one heartbeat to the next, do not count.
+	// MaxNodeBytes is the most that a heartbeat's texts, classes, capacities by class and labels hold together. The
+	// task list and what is running by class, which change from one heartbeat to the next, do not count.
 	MaxNodeBytes = 64 << 10
 	// MaxTasks is the longest task list. A node with more is alive all the same, but its list reads as ErrIncomplete.
 	MaxTasks = 10_000
@@ -44,7 +44,8 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Check returns why no registry can keep the heartbeat, or nil. An implementation refuses to write one that does not pass.
+// Check returns why no registry can keep the heartbeat, or nil. An implementation refuses to write one that does not
+// pass.
 func Check(n *Node) error {
 	if err := CheckID(n.ID); err != nil {
 		return err
@@ -72,9 +73,9 @@ func Check(n *Node) error {
 	return nil
 }
 
-// Validate returns, in words for people, what cannot be true in a heartbeat, or "". It includes what Check refuses; now is the reader's
-// time in epoch ms. A node whose heartbeat is invalid is alive all the same, but must get no work: nothing else that it reports can be
-// trusted either.
+// Validate returns, in words for people, what cannot be true in a heartbeat, or "". It includes what Check refuses; now
+// is the reader's time in epoch ms. A node whose heartbeat is invalid is alive all the same, but must get no work:
+// nothing else that it reports can be trusted either.
 func Validate(n *Node, now int64) string {
 	if problem := cmp.Or(invalidNumber(n, now), invalidClasses(n), invalidLabels(n.Labels)); problem != "" {
 		return problem

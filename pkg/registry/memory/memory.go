@@ -1,7 +1,7 @@
 // Package memory is a registry in the process, for `skalds dev`, tests and the simulation.
 //
-// It keeps every promise of package registry, by the clock it is given, and nothing that a caller passes in or gets out shares
-// memory with it. Tests can do to it what happens to a server: Restart, Empty, SetDown.
+// It keeps every promise of package registry, by the clock that it gets, and shares no memory with its callers. Tests
+// can do to it what happens to a server: Restart, Empty, SetDown.
 package memory
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// errClosed is what every call after Close gives.
+// errClosed is what every call after Close returns.
 var errClosed = errors.New("memory registry is closed")
 
-// Clock is what keys expire by.
+// Clock decides when keys expire.
 type Clock interface {
 	Boot() time.Duration
 }
@@ -30,15 +30,15 @@ type Clock interface {
 type Registry struct {
 	clock Clock
 
-	mu     sync.Mutex
-	nodes  map[string]entry // by node id
-	out    map[string]eviction
-	run    int // number of the server's run
-	down   bool
-	closed bool
+	mu      sync.Mutex
+	nodes   map[string]entry    // by node id
+	evicted map[string]eviction // by node id
+	run     int                 // number of the server's run
+	down    bool
+	closed  bool
 }
 
-// eviction is an incarnation of a node that was put out.
+// eviction is an incarnation of a node that was evicted.
 type eviction struct {
 	incarnation string
 	expires     time.Duration
@@ -53,7 +53,7 @@ var _ registry.Registry = (*Registry)(nil)
 
 // New makes an empty registry whose keys expire by the clock's Boot.
 func New(clock Clock) *Registry {
-	return &Registry{clock: clock, nodes: make(map[string]entry), out: make(map[string]eviction), run: 1}
+	return &Registry{clock: clock, nodes: make(map[string]entry), evicted: make(map[string]eviction), run: 1}
 }
 
 // Restart changes the run id and keeps the nodes, as a server does that persists.
@@ -68,7 +68,7 @@ func (r *Registry) Empty() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.nodes)
-	clear(r.out)
+	clear(r.evicted)
 }
 
 // SetDown lets every call fail with [registry.ErrUnavailable] until it is called with false. Keys go on expiring.
@@ -78,7 +78,7 @@ func (r *Registry) SetDown(down bool) {
 	r.down = down
 }
 
-// lock takes the mutex if the registry can serve, and drops what has expired.
+// lock takes the mutex if the registry can serve, and removes what has expired.
 func (r *Registry) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -97,7 +97,7 @@ func (r *Registry) lock(ctx context.Context) error {
 	}
 	now := r.clock.Boot()
 	maps.DeleteFunc(r.nodes, func(_ string, e entry) bool { return e.expires <= now })
-	maps.DeleteFunc(r.out, func(_ string, e eviction) bool { return e.expires <= now })
+	maps.DeleteFunc(r.evicted, func(_ string, e eviction) bool { return e.expires <= now })
 	return nil
 }
 
@@ -110,8 +110,8 @@ func (r *Registry) Heartbeat(ctx context.Context, n *registry.Node) error {
 		return err
 	}
 	defer r.mu.Unlock()
-	if r.out[n.ID].incarnation == n.Incarnation {
-		return fmt.Errorf("heartbeat of node %s: %w (the leader has put incarnation %s out)", n.ID, registry.ErrTaken, n.Incarnation)
+	if r.evicted[n.ID].incarnation == n.Incarnation {
+		return fmt.Errorf("heartbeat of node %s: %w (the leader has evicted incarnation %s)", n.ID, registry.ErrTaken, n.Incarnation)
 	}
 	have, found := r.nodes[n.ID]
 	switch {
@@ -152,7 +152,7 @@ func (r *Registry) Evict(ctx context.Context, id, incarnation string) error {
 	defer r.mu.Unlock()
 	if r.nodes[id].node.Incarnation == incarnation {
 		delete(r.nodes, id)
-		r.out[id] = eviction{incarnation, r.clock.Boot() + registry.KeyTTL}
+		r.evicted[id] = eviction{incarnation, r.clock.Boot() + registry.KeyTTL}
 	}
 	return nil
 }

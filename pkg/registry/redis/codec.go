@@ -19,7 +19,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// encode is for values of texts and integers, which always have a JSON form.
+// encode returns the JSON of values of texts and integers, which always have one.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -28,14 +28,15 @@ func encode(v any) []byte {
 	return b
 }
 
-// field is one field of [registry.Node] in the node's hash, where it has its name in JSON.
+// field is one field of [registry.Node] in the node's hash. It has the same name there as in JSON.
 type field struct {
 	index int
 	name  string
 	old   string // the name by which older nodes write it, or ""
 }
 
-// fields are those of the hash, but for the script's own. The node's id is in the key, its task list in a key of its own.
+// fields are the fields of the hash, without those that the script adds. The node's id is in the key, its task list in
+// a key of its own.
 var fields = func() (list []field) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[registry.Node]()) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "id" && name != "tasks" {
@@ -45,8 +46,8 @@ var fields = func() (list []field) {
 	return list
 }()
 
-// columns are the names that are read, in the order in which decoder.node takes their values: an old name follows the present one, and
-// the length of the task list is last. They are made once, since a snapshot sends them 10,000 times.
+// columns are the names to read, in the order of decoder.node: an old name follows the present one, and the length of
+// the task list is last. They are made once, since a snapshot sends them 10,000 times.
 var columns = func() (list []any) {
 	for _, f := range fields {
 		if list = append(list, f.name); f.old != "" {
@@ -56,8 +57,8 @@ var columns = func() (list []any) {
 	return append(list, "tasks")
 }()
 
-// maxReadBytes bounds what a hash holds. It is more than the limit of writing, since JSON escapes make texts up to six times longer, the
-// classes may stand there once more with what each is running, and a later version may write more.
+// maxReadBytes bounds what is read from a hash. It is larger than the limit for writing: JSON escapes make texts up to
+// six times longer, the classes may be there again with what each runs, and a later version may write more.
 const maxReadBytes = 16 * registry.MaxNodeBytes
 
 // appendNode appends names and values of the hash's fields, without those that heartbeat.lua sets itself (list, tasks).
@@ -88,14 +89,14 @@ func encodeField(value any) any {
 	}
 }
 
-// readNode makes the command that reads the fields of a node's hash; what is missing comes as an empty text.
+// readNode returns the command that reads the fields of a node's hash. A missing field reads as an empty text.
 func readNode(ctx context.Context, id string) *goredis.StringSliceCmd {
 	args := make([]any, 0, 2+len(columns))
 	return goredis.NewStringSliceCmd(ctx, append(append(args, "hmget", nodeKey(id)), columns...)...)
 }
 
-// decoder reads what readNode brought. It remembers the classes, labels and counts it has decoded, since most nodes of a snapshot have
-// the same; it lives for one snapshot. It is for one goroutine.
+// decoder decodes the answers to readNode of one snapshot. It remembers the classes, labels and counts that it has
+// decoded, since most nodes have the same ones. It is not safe for concurrent use.
 type decoder struct {
 	classes map[string][]string
 	labels  map[string]map[string]string
@@ -108,11 +109,14 @@ type decoder struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{classes: make(map[string][]string), labels: make(map[string]map[string]string), counts: make(map[string]map[string]int)}
+	return &decoder{
+		classes: make(map[string][]string), labels: make(map[string]map[string]string), counts: make(map[string]map[string]int),
+	}
 }
 
-// node reads a node into n and returns the length of its task list. It reports false if there is no such hash. A field that is missing has
-// its zero value, except incarnation and counter, which make it a node. After an error n means nothing.
+// node decodes a node into n and returns the length of its task list. It reports false if there is no such hash.
+// Missing fields have their zero value, but incarnation and counter are required. After an error the content of n is
+// undefined.
 func (d *decoder) node(n *registry.Node, id string, values []string) (tasks int, found bool, err error) {
 	*n = registry.Node{ID: id}
 	if !slices.ContainsFunc(values, func(v string) bool { return v != "" }) {
@@ -134,7 +138,7 @@ func (d *decoder) node(n *registry.Node, id string, values []string) (tasks int,
 	return tasks, true, d.err
 }
 
-// field takes the next value into a field of the node.
+// field decodes the next value into a field of the node.
 func (d *decoder) field(to any) {
 	switch to := to.(type) {
 	case *string:
@@ -160,19 +164,19 @@ func (d *decoder) field(to any) {
 	}
 }
 
-// fail keeps the first error, of the value that was taken last.
+// fail records an error of the value that was read last, unless there was one before.
 func (d *decoder) fail(why string) {
 	if d.err == nil {
 		d.err = fmt.Errorf("field %s %s", columns[d.at-1], why)
 	}
 }
 
-// text takes the next value.
+// text returns the next value.
 func (d *decoder) text() string {
 	s := d.values[d.at]
 	d.at++
 	if d.size += len(s); d.size > maxReadBytes {
-		d.fail(fmt.Sprintf("ends more than %d bytes", maxReadBytes))
+		d.fail(fmt.Sprintf("is beyond the first %d bytes of the hash, which are the most that are read", maxReadBytes))
 		return ""
 	}
 	return s
@@ -190,7 +194,7 @@ func (d *decoder) integer() int64 {
 	return v
 }
 
-// float takes what is no number to be 0, so that it never reaches JSON.
+// float decodes NaN and infinities as 0, so that they never reach JSON.
 func (d *decoder) float() float64 {
 	s := d.text()
 	if s == "" {
@@ -206,7 +210,7 @@ func (d *decoder) float() float64 {
 	return v
 }
 
-// decodeJSON takes the next value, which is JSON. The caller copies what it gets.
+// decodeJSON decodes the next value, which is JSON. The caller must copy the result, which is shared.
 func decodeJSON[T any](d *decoder, known map[string]T) T {
 	var v T
 	s := d.text()
@@ -247,7 +251,7 @@ func decodeTasks(list map[string]string) ([]registry.HeldTask, error) {
 	return registry.Newest(tasks), nil
 }
 
-// listDigest names the content of a list, whatever its order.
+// listDigest returns a digest of a list that does not depend on its order.
 func listDigest(tasks []registry.HeldTask) string {
 	var sum uint64
 	var buf [256]byte

@@ -12,17 +12,18 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// DefaultTimeout bounds one round trip, and one dial, where the configuration says nothing.
+// DefaultTimeout bounds one round trip, and one dial, unless the configuration has another bound.
 const DefaultTimeout = 2 * time.Second
 
-// poolSize is how many connections one process opens to one server at most. A node needs one or two, a controller a few.
+// poolSize is the most connections of one process to one server. A node needs one or two, a controller a few.
 const poolSize = 10
 
-// Config says where Redis is. The zero value of everything but Addrs is a plain server without password.
+// Config describes how to reach Redis. Only Addrs is required: the other zero values mean a plain server without
+// password.
 type Config struct {
-	// Addrs are host:port of the one server; with Cluster of some of the cluster's nodes; with SentinelMaster of the sentinels.
+	// Addrs is host:port of the server; with Cluster, of some of its nodes; with SentinelMaster, of the sentinels.
 	Addrs []string
-	// Cluster says that Addrs are nodes of a Redis Cluster.
+	// Cluster means that Addrs are nodes of a Redis Cluster.
 	Cluster bool
 	// SentinelMaster is the name of the master as the sentinels know it; empty = no Sentinel.
 	SentinelMaster string
@@ -31,14 +32,15 @@ type Config struct {
 	Username, Password                 string
 	// DB is the number of the database. A cluster has only 0.
 	DB int
-	// WaitReplicas is how many replicas must have a heartbeat until it counts, and must follow the server that a snapshot is read from; 0 = the
-	// server alone decides. For safety it must be all that may be promoted. Not with Cluster.
+	// WaitReplicas is how many replicas must have a heartbeat before it counts, and must follow the server from which a
+	// snapshot is read. 0 means that the server alone decides. To be safe over a failover it must be the number of all
+	// replicas that may be promoted. It cannot be used with Cluster.
 	WaitReplicas int
 	// TLS is used for every connection; nil = plain text.
 	TLS *tls.Config
-	// DialTimeout bounds the making of a connection, Timeout one round trip with everything it takes. 0 = DefaultTimeout.
+	// DialTimeout bounds one dial, Timeout one whole round trip. 0 means DefaultTimeout.
 	DialTimeout, Timeout time.Duration
-	// Logger gets what no caller sees: keys that another program wrote. nil = slog.Default().
+	// Logger reports keys that another program wrote, which no caller sees. nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -61,9 +63,9 @@ func (c *Config) check() error {
 	return nil
 }
 
-// client makes the connections' pool; it connects to nothing. No call is sent again by the library: a node's trust counts from
-// the sending, so whether to try again, and for how long, is the caller's. (In a cluster the library follows redirections, within
-// the call's time.) A dial is tried once.
+// client returns a connection pool. It does not connect. The library repeats no call and no dial: a node's trust counts
+// from the time of sending, so the caller decides whether to try again and for how long. In a cluster the library
+// follows redirections within the call's timeout.
 func (c *Config) client() goredis.UniversalClient {
 	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	switch {

@@ -1,8 +1,8 @@
--- Puts an incarnation out: its keys are removed, and for the life of a key its heartbeats are refused. Nothing happens if another holds
--- the id.
+-- Evicts an incarnation: its keys are removed, and its heartbeats are refused for the life of a key. Does nothing if
+-- another incarnation holds the id.
 --   KEYS[1]  hash of the node
 --   KEYS[2]  hash of its task list
---   KEYS[3]  text: the incarnation that is put out
+--   KEYS[3]  text: the incarnation that is evicted
 --   ARGV[1]  incarnation
 --   ARGV[2]  life of a key, ms
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then

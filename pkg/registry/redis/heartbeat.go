@@ -16,7 +16,8 @@ const (
 	needsList = 4
 )
 
-// Heartbeat implements [registry.Registry]. The hash is written before the index, so that who sees the node in the index finds its hash.
+// Heartbeat implements [registry.Registry]. The hash is written before the index, so that every id in the index has its
+// hash.
 func (r *Registry) Heartbeat(ctx context.Context, n *registry.Node) error {
 	if err := registry.Check(n); err != nil {
 		return fmt.Errorf("heartbeat refused: %w", err)
@@ -35,7 +36,8 @@ func (r *Registry) Heartbeat(ctx context.Context, n *registry.Node) error {
 	case err != nil:
 		return r.failure(doing, err)
 	case code == taken:
-		return fmt.Errorf("%s at redis %s: %w (this is incarnation %s, the holder is %q)", doing, r.where, registry.ErrTaken, n.Incarnation, detail)
+		return fmt.Errorf("%s at redis %s: %w (this is incarnation %s, the holder is %q)",
+			doing, r.where, registry.ErrTaken, n.Incarnation, detail)
 	case code == stale:
 		return fmt.Errorf("%s at redis %s: %w (this is number %d, number %s is there)", doing, r.where, registry.ErrStale, n.Counter, detail)
 	default:
@@ -51,7 +53,7 @@ func (r *Registry) send(ctx context.Context, n *registry.Node, digest string, wi
 	args = append(args, fields...)
 	if withList {
 		args[5] = "1"
-		if len(n.Tasks) <= registry.MaxTasks { // else the length stands without the list, which reads as incomplete
+		if len(n.Tasks) <= registry.MaxTasks { // otherwise the length is written without the list, which reads as incomplete
 			list := registry.Newest(n.Tasks)
 			args[4] = len(list)
 			args = appendTasks(args, list)
@@ -95,15 +97,16 @@ func (r *Registry) Evict(ctx context.Context, id, incarnation string) error {
 	if err := registry.Check(&registry.Node{ID: id, Incarnation: incarnation}); err != nil {
 		return fmt.Errorf("evict refused: %w", err)
 	}
-	_, err := r.run(ctx, call{evictScript, []string{nodeKey(id), tasksKey(id), evictedKey(id)}, []any{incarnation, registry.KeyTTL.Milliseconds()}})
+	keys := []string{nodeKey(id), tasksKey(id), evictedKey(id)}
+	_, err := r.run(ctx, call{evictScript, keys, []any{incarnation, registry.KeyTTL.Milliseconds()}})
 	return r.failure("evict of node "+id, err)
 }
 
-// maxSent bounds sentLists; one process has few nodes, except in tests at scale.
+// maxSent bounds sentLists. One process has few nodes, except in tests at scale.
 const maxSent = 10_000
 
-// sentLists remembers which task list of which node the server confirmed last. It only saves the sending of an unchanged list, and may
-// be wrong after a call that failed or a server that lost something: the script compares with what it has.
+// sentLists remembers which task list of each node the server confirmed last, so that an unchanged list is not sent
+// again. It may be wrong after a failed call or if the server lost something: the script compares it with what it has.
 type sentLists struct {
 	mu   sync.Mutex
 	list map[string]sentList // by node id

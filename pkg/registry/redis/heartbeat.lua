@@ -1,7 +1,7 @@
 -- Registers or renews one node. Both keys carry the node's hash tag, so that they share a slot.
 --   KEYS[1]  hash of the node
 --   KEYS[2]  hash of its task list
---   KEYS[3]  text: an incarnation that was put out; it may not register again
+--   KEYS[3]  text: an incarnation that was evicted; it may not register again
 --   ARGV[1]  incarnation
 --   ARGV[2]  counter
 --   ARGV[3]  life of the keys, ms
@@ -15,9 +15,9 @@
 --   1 written
 --   2 taken; detail = the incarnation that holds the id; nothing is written
 --   3 stale; detail = the newer counter; nothing is written
---   4 the list has to be sent; nothing is written, so that a list that is not the node's is never seen beside its heartbeat
+--   4 the list must be sent; nothing is written, so that no heartbeat is ever seen with a list that is not the node's
 if redis.call('GET', KEYS[3]) == ARGV[1] then
-  return {2, 'nobody: the leader has put this incarnation out'}
+  return {2, 'nobody: the leader has evicted this incarnation'}
 end
 local have = redis.call('HMGET', KEYS[1], 'incarnation', 'counter', 'list')
 if ARGV[7] ~= '' and have[1] == ARGV[7] then

@@ -1,5 +1,5 @@
--- Puts a node into the index, which says only whose keys to look at. Scores are the server's own time, so that members whose node
--- has not beaten for two lives of a key are known by one clock and can go.
+-- Puts a node into the index of the keys to read. Scores are times of the server's own clock; members whose node has
+-- sent no heartbeat for two lives of a key are removed.
 --   KEYS[1]  sorted set
 --   ARGV[1]  node id
 --   ARGV[2]  life of a key, ms

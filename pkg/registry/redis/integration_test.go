@@ -50,7 +50,8 @@ func TestIntegrationS13_RegistryOnRedis(t *testing.T) {
 	})
 }
 
-// The suite on a real cluster of three masters, and what only several masters can show. Not parallel: it sets the environment.
+// The suite on a real cluster of three masters, and what only several masters can show. Not parallel: it sets the
+// environment.
 func TestIntegrationCluster(t *testing.T) {
 	masters := make([]*services.Service, 3)
 	addrs := make([]string, 3)

@@ -2,19 +2,20 @@
 //
 //	skalds:node:{ID}          hash: the heartbeat ("{" and "}" are part of the key: they put a node's keys into one slot)
 //	skalds:node:{ID}:tasks    hash: task id -> {"attempt":…,"claimId":…,"state":…}
-//	skalds:node:{ID}:evicted  text: an incarnation that the leader has put out, and that may not register again
-//	skalds:probe              text: written before a snapshot, to see whether the replicas get it; only with replicas to wait for
-//	skalds:nodes              sorted set: ids whose keys may exist; an index, nothing is decided by it
+//	skalds:node:{ID}:evicted  text: an incarnation that the leader has evicted, and that may not register again
+//	skalds:probe              text: written before a snapshot to see that the replicas get it; only with WaitReplicas
+//	skalds:nodes              sorted set: ids whose keys may exist; only an index
 //
 // Invariants:
 //
-//   - A heartbeat is confirmed only if the server has written the node's hash and the index. It writes where the hash is absent or
-//     this incarnation's, and only if no newer heartbeat of it was written, all in one script.
-//   - The task list that is read beside a heartbeat is the whole list of that incarnation, or an error. It is sent when it changed;
-//     the script finds out if what is there is not what it should be (emptied, evicted) and asks for it before it writes anything.
+//   - A heartbeat is confirmed only if the server has written the node's hash and the index. One script checks that the
+//     hash is absent or this incarnation's and holds no newer heartbeat, and writes it.
+//   - The task list that is read with a heartbeat is the whole list of that incarnation, or an error. It is sent when
+//     it changed. If the server has lost it, the script asks for it before it writes anything.
 //   - A heartbeat takes one round trip. Two after the server was restarted or emptied.
-//   - With replicas to wait for, a heartbeat is confirmed only if they all have it, and a snapshot is read only from a server that they all
-//     still follow: of two servers that take themselves for the master after a failover, neither nodes nor the leader believe the old one.
+//   - With WaitReplicas, a heartbeat is confirmed only if all these replicas have it, and a snapshot is read only from
+//     a server that they all still follow. So if two servers take themselves for the master after a failover, nobody
+//     trusts the old one.
 //   - Every key has a time to live of registry.KeyTTL, renewed by heartbeats alone.
 //   - A snapshot was answered by one run of the server, or it is an error.
 //   - No call takes longer than the configured timeout per round trip, and none is sent twice by the library.
@@ -63,7 +64,8 @@ var (
 	evictScript     = newScript(evictSource)
 )
 
-// Registry is a registry in Redis. It is safe for concurrent use; the heartbeats of one node are sent one after the other.
+// Registry is a registry in Redis. It is safe for concurrent use; the heartbeats of one node are sent one after the
+// other.
 type Registry struct {
 	client  goredis.UniversalClient
 	cluster *goredis.ClusterClient // the same client, if it is a cluster's
@@ -78,9 +80,10 @@ type Registry struct {
 
 var _ registry.Registry = (*Registry)(nil)
 
-// Open checks the configuration and makes a registry. It does not connect: a server that is down shows in the calls. The caller
-// closes it. From the first Open on, what the Redis library has to say goes to slog at debug level, for the whole process: it would
-// print every refused connection to standard error, and the calls' errors say the same.
+// Open checks the configuration and returns a registry, which the caller closes. It does not connect: if a server is
+// down, the calls fail. From the first Open on, the log of the Redis library goes to slog at debug level, for the whole
+// process. Otherwise the library would print every refused connection to standard error, which the errors of the calls
+// report anyway.
 func Open(cfg Config) (*Registry, error) {
 	quietLibrary()
 	if err := cfg.check(); err != nil {
@@ -107,7 +110,7 @@ type libraryLog struct{}
 
 func (libraryLog) Printf(ctx context.Context, format string, v ...any) {
 	if slog.Default().Enabled(ctx, slog.LevelDebug) {
-		slog.DebugContext(ctx, "redis client", "says", fmt.Sprintf(format, v...))
+		slog.DebugContext(ctx, "redis client", "message", fmt.Sprintf(format, v...))
 	}
 }
 
@@ -141,14 +144,15 @@ type call struct {
 	args   []any
 }
 
-// run carries the calls out in one round trip, in this order where they meet on one server; a second round trip sends the scripts'
-// text, if a server does not know them yet. The error is the first of the calls'; none of them then counts.
+// run makes the calls in one round trip. Calls to one server are made in this order. If a server does not know the
+// scripts yet, a second round trip sends their text. The error is the first of the calls' errors, and means that no
+// call counts.
 func (r *Registry) run(ctx context.Context, calls ...call) ([]*goredis.Cmd, error) {
 	cmds, _, err := r.runAndWait(ctx, 0, calls...)
 	return cmds, err
 }
 
-// runAndWait is run, and waits for so many replicas to have what was written. It says how many of them have it.
+// runAndWait is run, and waits until that many replicas have what was written. It returns how many have it.
 func (r *Registry) runAndWait(ctx context.Context, replicas int, calls ...call) ([]*goredis.Cmd, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -187,8 +191,8 @@ func (r *Registry) runAndWait(ctx context.Context, replicas int, calls ...call) 
 	return cmds, have.Val(), nil
 }
 
-// waitFor has the server wait for replicas to have what this connection wrote before: for half of the time that is left at most, so that
-// its answer still comes. It answers how many have it.
+// waitFor has the server wait until replicas have what this connection wrote, and answer how many have it. The server
+// waits for half of the remaining time at most, so that its answer still arrives.
 func (r *Registry) waitFor(ctx context.Context, p goredis.Pipeliner, replicas int) *goredis.IntCmd {
 	limit := r.timeout / 2
 	if end, ok := ctx.Deadline(); ok {
@@ -199,21 +203,21 @@ func (r *Registry) waitFor(ctx context.Context, p goredis.Pipeliner, replicas in
 	return cmd
 }
 
-// behind says that too few replicas have what was written.
+// behind returns the error that too few replicas have what was written.
 func (r *Registry) behind(have int64) error {
 	return fmt.Errorf("%w: %d of %d replicas have it (REDIS_WAIT_REPLICAS)", registry.ErrUnavailable, have, r.wait)
 }
 
-// unavailable are the answers of a server that cannot serve now but may again.
+// unavailable lists the answers of a server that cannot serve now but may again later.
 var unavailable = []string{
 	"LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "BUSY", "MOVED", "ASK",
 	"max number of clients",
 }
 
-// denied are the answers of a server that does not know the user or does not let it.
+// denied lists the answers of a server that does not know the user, or does not allow the command.
 var denied = []string{"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "Client sent AUTH", "invalid password"}
 
-// failure wraps what the library said about doing something.
+// failure wraps an error of the library with what was being done, and marks those by which the registry is unavailable.
 func (r *Registry) failure(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -53,8 +53,8 @@ func TestKeysGolden(t *testing.T) {
 	}
 }
 
-// C81: of a task Redis holds its id, attempt, claim and state, and nothing that grows with its payload. The golden keys show it; this
-// holds it for every entry.
+// C81: of a task Redis holds its id, attempt, claim and state, and nothing that grows with its payload. The golden keys
+// show it; this holds it for every entry.
 func TestC81_RedisHoldsNoPayload(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)

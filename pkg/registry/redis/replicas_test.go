@@ -12,7 +12,8 @@ import (
 	"github.com/skalds-go/skalds/test/services"
 )
 
-// A heartbeat counts only if all replicas that are waited for have it, and a snapshot only if they all follow. It is one round trip all the same.
+// A heartbeat counts only if all replicas that are waited for have it, and a snapshot only if they all follow. It is
+// one round trip all the same.
 func TestReplicasAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := startFake(t)
@@ -48,7 +49,8 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 	}
 }
 
-// The same on a real redis-server with one replica: it counts while the replica follows, and not when it is gone or was promoted.
+// The same on a real redis-server with one replica: it counts while the replica follows, and not when it is gone or was
+// promoted.
 func TestIntegrationReplica(t *testing.T) {
 	t.Parallel()
 	master, replica := services.StartRedis(t), services.StartRedis(t)

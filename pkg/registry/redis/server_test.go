@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeServer is a Redis server in the process whose time, run id and availability a test turns. (pkg/embedded ages keys by itself.)
+// fakeServer is a Redis server in the process whose time, run id and availability a test turns. (pkg/embedded ages keys
+// by itself.)
 type fakeServer struct {
 	t *testing.T
 	*miniredis.Miniredis

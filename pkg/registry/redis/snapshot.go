@@ -18,7 +18,8 @@ import (
 const (
 	// chunk is how many nodes one round trip of a snapshot reads.
 	chunk = 1000
-	// MaxNodes is how many ids the index may hold; with more a snapshot is an error, since a node that is not read seems lost.
+	// MaxNodes is how many ids the index may hold. With more, a snapshot is an error, since a node that is not read
+	// would seem lost.
 	MaxNodes = 100_000
 	// wrongType is how the server answers a command for another type of key.
 	wrongType = "WRONGTYPE"
@@ -84,13 +85,14 @@ func (r *Registry) snapshot(ctx context.Context) (registry.Snapshot, error) {
 	if err := r.seeMasters(ctx, &run); err != nil {
 		return registry.Snapshot{}, err
 	}
-	r.foreign.keep(foreign)
+	r.foreign.forgetOthers(foreign)
 	slices.SortFunc(nodes, func(a, b registry.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return registry.Snapshot{RunID: run.id, Nodes: nodes}, nil
 }
 
-// followed finds out, if replicas are to be waited for, whether they all still follow this server: then no other has been confirming
-// heartbeats. It takes a write, since replicas always have what was written before.
+// followed returns an error unless all replicas to wait for still follow this server, which proves that no other server
+// has confirmed heartbeats. It writes something first, since replicas that stopped following may have all that was
+// written before.
 func (r *Registry) followed(ctx context.Context, run *runID) error {
 	if r.wait == 0 {
 		return nil
@@ -109,8 +111,9 @@ func (r *Registry) followed(ctx context.Context, run *runID) error {
 	return nil
 }
 
-// read is one round trip. From a single server it takes the run id with it, in the same pipeline and so on the same connection: what
-// that id names is what answered. A key of a wrong type fails its command alone, which is left to the caller; no other error is.
+// read makes one round trip. For a single server the same pipeline, and so the same connection, asks for the run id,
+// which names the run that answered. A key of a wrong type fails only its own command, which the caller looks at; any
+// other error is returned.
 func (r *Registry) read(ctx context.Context, run *runID, fill func(p goredis.Pipeliner)) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -142,8 +145,9 @@ func (r *Registry) read(ctx context.Context, run *runID, fill func(p goredis.Pip
 	return run.see(id)
 }
 
-// seeMasters takes the run ids of all masters of a cluster; else it does nothing. In a cluster one pipeline goes to many servers, so
-// their ids are taken before and after all reads: a server that restarted or was replaced in between is not the same in both.
+// seeMasters reads the run ids of all masters of a cluster. Without a cluster it does nothing. In a cluster one
+// pipeline goes to many servers, so their ids are read before and after all other reads: if a server restarted or was
+// replaced in between, they differ.
 func (r *Registry) seeMasters(ctx context.Context, run *runID) error {
 	if r.cluster == nil {
 		return nil
@@ -170,7 +174,7 @@ func (r *Registry) seeMasters(ctx context.Context, run *runID) error {
 	return run.see(strings.Join(ids, ","))
 }
 
-// runID is the one run that answers a snapshot.
+// runID is the run of the server that answers a snapshot.
 type runID struct{ id string }
 
 func (r *runID) see(id string) error {
@@ -179,7 +183,8 @@ func (r *runID) see(id string) error {
 		r.id = id
 	case id:
 	default:
-		return fmt.Errorf("%w: the server was restarted or replaced while it was read (run %s, then %s)", registry.ErrUnavailable, r.id, id)
+		return fmt.Errorf("%w: the server was restarted or replaced while it was read (run %s, then %s)",
+			registry.ErrUnavailable, r.id, id)
 	}
 	return nil
 }
@@ -190,14 +195,14 @@ func parseRunID(info string) (string, error) {
 			return id, nil
 		}
 	}
-	return "", errors.New("INFO server names no run_id, without which a restart goes unseen: use Redis 7.0 or newer, or a server that gives it")
+	return "", errors.New("INFO server has no run_id, without which a restart cannot be noticed: use Redis 7.0 or newer")
 }
 
 // Node implements [registry.Registry]. Heartbeat and list are read as of one moment. A list that was lost is
 // [registry.ErrIncomplete] until the node's next heartbeat.
 func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, error) {
 	if registry.CheckID(id) != nil {
-		return registry.Node{}, false, nil // no node has it
+		return registry.Node{}, false, nil // no node can have it
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -230,7 +235,8 @@ func (r *Registry) Node(ctx context.Context, id string) (registry.Node, bool, er
 	return n, true, nil
 }
 
-// Foreign says how often a key of a node could not be read, since another program wrote it; such nodes are left out of snapshots.
+// Foreign returns how often a node's key could not be read because another program wrote it. Snapshots leave such nodes
+// out.
 func (r *Registry) Foreign() int64 { return r.foreign.count.Load() }
 
 // foreignKeys logs each unreadable node once, as long as it stays so.
@@ -255,8 +261,8 @@ func (f *foreignKeys) report(r *Registry, id string, err error) {
 		"redis", r.where, "key", nodeKey(id), "error", err)
 }
 
-// keep forgets the nodes that are no longer in the list, which bounds the memory to one snapshot's.
-func (f *foreignKeys) keep(ids []string) {
+// forgetOthers forgets the nodes that are not in the list, so that the memory is bounded by one snapshot.
+func (f *foreignKeys) forgetOthers(ids []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.logged)

@@ -73,7 +73,8 @@ func TestSnapshotAcrossARestartIsAnError(t *testing.T) {
 	}
 }
 
-// A node whose read fails makes the snapshot an error, whatever else went wrong before it: a node that is left out seems lost.
+// A node whose read fails makes the snapshot an error, whatever else went wrong before it: a node that is left out
+// seems lost.
 func TestSnapshotWithAFailedReadIsAnError(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)

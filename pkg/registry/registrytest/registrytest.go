@@ -16,8 +16,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Server is a registry on a server of its own, empty, with what a test can do to it. A func that is nil cannot be done there; the
-// tests that need it are skipped.
+// Server is a registry on a server of its own, empty, with what a test can do to it. A func that is nil cannot be done
+// there; the tests that need it are skipped.
 type Server struct {
 	Registry registry.Registry
 	// Advance lets time pass for the keys.
