@@ -1,332 +1,263 @@
 package fleet
 
 import (
-	"slices"
-	"strings"
+	"sync"
 	"time"
 
-	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
+// Claim is one claim of a task for an incarnation.
+type Claim struct {
+	Key
+	TaskID  string
+	Attempt int64
+	ID      string
+	Class   string
+	Alone   bool  // nothing else may run beside it
+	Version int64 // of the attachments that the node is known to have
+
+	Slots           int // that it takes of its node; less than one counts as one
+	Namespace       string
+	AntiAffinityKey string // empty = it has none
+	KeyPermit       string // of its concurrency key; empty = it has none
+	PoolPermit      string // of its pool; empty = it has none
+	Foreign         bool   // made by another leader, which may yet unclaim it: it must be adopted before it is resent
+	Why             string // how its node was picked, for people; empty = another leader picked it
+}
+
+func (c *Claim) width() int { return max(c.Slots, 1) }
+
+// entry is a claim and what is known of it.
+type entry struct {
+	Claim
+	phase    phase
+	reported bool // the node has reported that it began
+	sentAt   time.Duration
+	recalled bool  // the node was asked to release it if it has not begun
+	compared int64 // how many comparisons had begun when it was made
+
+	resends  int   // since the node's report number resentAt
+	resentAt int64 // the node's count of reports when it was last resent
+
+	heartbeat int64 // the node's newest heartbeat when it last reported the claim as begun; 0 = not known
+	inherited bool  // it had begun when this leadership did
+}
+
+// phase is how far the making of a claim has come.
+type phase uint8
+
+const (
+	// publishing claims are in the dispatcher's hands, which may still unclaim them.
+	publishing phase = iota
+	// sent claims may be at their node. They can only be resent.
+	sent
+)
+
+// due reports whether a claim was sent longer than after ago and has not been reported.
+func (e *entry) due(now, after time.Duration) bool {
+	return e.phase == sent && !e.reported && now-e.sentAt >= after
+}
+
+// Claims is which claims the nodes hold.
+type Claims struct {
+	mu        *sync.Mutex
+	cfg       Config
+	live      *Liveness
+	available *Availability
+	permits   *Permits
+
+	claims    map[string]*entry // by claim id
+	unstarted int               // claims that no node has reported as begun
+	runTimes  runTimes
+
+	comparisons int64               // begun
+	dropped     map[string]struct{} // claims dropped since a comparison began; nil outside of one
+	primed      bool                // a comparison has ended
+}
+
+func newClaims(mu *sync.Mutex, cfg Config, live *Liveness, available *Availability, permits *Permits) *Claims {
+	return &Claims{mu: mu, cfg: cfg, live: live, available: available, permits: permits,
+		claims: make(map[string]*entry), runTimes: make(runTimes)}
+}
+
 // Reserve counts claims as held, before they are written to the store.
-func (f *Fleet) Reserve(claims []Claim, now time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, c := range claims {
-		f.add(&entry{Claim: c, phase: publishing, sentAt: now, born: f.compared})
+func (c *Claims) Reserve(claims []Claim, now time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, claim := range claims {
+		c.add(&entry{Claim: claim, phase: publishing, sentAt: now, compared: c.comparisons})
 	}
 }
 
-func (f *Fleet) add(e *entry) {
-	f.claims[e.ID] = e
-	m := f.member(e.Key)
-	m.claims[e.ID] = e
-	f.count(m, &e.Claim, 1)
-	m.fresh += e.width()
-	f.departures.claimed(e.Key)
-	if !e.reported {
-		f.counts.unstarted++
-	}
+// Sent notes that claims may have reached their node, or that it is not known whether they were written. From now on
+// they can only be resent.
+func (c *Claims) Sent(ids []string, now time.Duration) {
+	c.each(ids, func(e *entry) { e.phase, e.sentAt, e.compared = sent, now, c.comparisons })
 }
 
-// count counts a claim in what it takes of its node and of the cluster, once up and once down.
-func (f *Fleet) count(m *member, c *Claim, by int) {
-	m.slots += by * c.width()
-	plus(m.classes, c.Class, by*c.width())
-	plus(f.counts.namespaces, c.Namespace, by)
-	if c.AntiAffinityKey != "" {
-		plus(m.anti, c.AntiAffinityKey, by)
-		f.counts.anti.plus(c.AntiAffinityKey, m.key.Node, by)
-	}
-	if c.Alone {
-		m.alone += by
-	}
-	f.counts.keys.take(c.KeyPermit, by)
-	f.counts.pools.take(c.PoolPermit, by)
-	f.touch(m)
+// Adopted notes that the leaders that made claims cannot unclaim them any more.
+func (c *Claims) Adopted(ids []string) {
+	c.each(ids, func(e *entry) { e.Foreign = false })
 }
 
-// plus adds to a count that is absent when it is 0.
-func plus(counts map[string]int, key string, by int) {
-	if n := counts[key] + by; n != 0 {
-		counts[key] = n
-	} else {
-		delete(counts, key)
-	}
+// Recalled notes that nodes are asked to release claims that have not begun. A node that does so does not refuse others:
+// the report frees its slots like any end.
+func (c *Claims) Recalled(ids []string) {
+	c.each(ids, func(e *entry) { e.recalled = true })
 }
 
-// begun notes that a claim's node has said something of it.
-func (f *Fleet) begun(e *entry) {
-	if !e.reported {
-		e.reported = true
-		f.counts.unstarted--
-	}
-}
-
-// Sent notes that claims may have reached their node, or that it is not known whether they were written: from now on they can only be
-// sent again.
-func (f *Fleet) Sent(ids []string, now time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range ids {
-		if e, ok := f.claims[id]; ok {
-			e.phase, e.sentAt, e.born = sent, now, f.compared
+// Resent notes that claims were sent again, and that this was done for certain.
+func (c *Claims) Resent(ids []string) {
+	c.each(ids, func(e *entry) {
+		if reports := c.live.members[e.Key].reports; e.resentAt != reports {
+			e.resentAt, e.resends = reports, 0
 		}
-	}
+		e.resends++
+	})
 }
 
-// Adopted notes that the leaders which made claims cannot give them back any more.
-func (f *Fleet) Adopted(claims map[string]bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for id, yes := range claims {
-		if e, ok := f.claims[id]; ok && yes {
-			e.Foreign = false
-		}
-	}
-}
-
-// Recalled notes that the nodes of claims are asked to give them back if they have not begun. A node that does so refuses no other: its room is
-// free with the report, as with any end.
-func (f *Fleet) Recalled(ids []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (c *Claims) each(ids []string, do func(*entry)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, id := range ids {
-		if e, ok := f.claims[id]; ok {
-			e.back = true
+		if e, ok := c.claims[id]; ok {
+			do(e)
 		}
 	}
 }
 
 // Drop forgets claims that no node holds.
-func (f *Fleet) Drop(ids []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (c *Claims) Drop(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, id := range ids {
-		f.drop(id)
+		c.drop(id)
 	}
 }
 
-func (f *Fleet) drop(id string) (*entry, bool) {
-	e, ok := f.claims[id]
-	if ok {
-		delete(f.claims, id)
-		m := f.members[e.Key]
-		delete(m.claims, id)
-		f.count(m, &e.Claim, -1)
-		if !e.reported {
-			f.counts.unstarted--
+// TakenBack drops claims that the store has taken back from a node. The tasks of the ended ones have ended, those of the
+// others wait again.
+func (c *Claims) TakenBack(again, ended []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range again {
+		c.drop(id)
+	}
+	for _, id := range ended {
+		if e, ok := c.drop(id); ok {
+			c.live.departures.ended(e.Key)
 		}
 	}
-	if f.recent != nil {
-		f.recent[id] = struct{}{}
-	}
-	return e, ok
 }
 
-// The mean run times, in ms, below which a class may be queued at its nodes: so that with as much as the capacity, and with four times as much,
-// which is NODE_PREFETCH by default, what is queued begins within 100 ms. See docs/adr/0012-deep-queues.md.
-const (
-	shortRun = 100.0
-	briefRun = 10.0
-)
-
-// maxClasses bounds how many classes' run times are remembered.
-const maxClasses = 10_000
-
-// full says whether as many tasks are sent and not started as may be.
-func (f *Fleet) full() bool { return f.cfg.MaxPending > 0 && f.counts.unstarted >= f.cfg.MaxPending }
-
-// Reported takes in an ingested report of an incarnation. It says whether room came free: on a node, or for more tasks to be sent.
-func (f *Fleet) Reported(k Key, r *task.Report) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	// An end that is not known, or not any more, is one that the node repeats since it has not read that it is settled: it says nothing of what the
-	// node reads.
-	if _, held := f.claims[r.ClaimID]; held || !r.Kind.Final() {
-		f.spoke(k)
+// Reported takes in an ingested report of an incarnation. It reports whether capacity came free: on a node, or for more
+// tasks to be sent.
+func (c *Claims) Reported(k Key, r *task.Report) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, held := c.claims[r.ClaimID]
+	// A node repeats an end until it reads that it was acknowledged. So an end of a claim that is not known any more does
+	// not show that the node reads what it is sent.
+	if held || !r.Kind.Final() {
+		c.available.reported(k)
 	}
-	if !r.Kind.Final() {
-		if e, ok := f.claims[r.ClaimID]; ok {
-			full := f.full()
-			f.begun(e)
-			e.Version, e.seen = max(e.Version, r.Version), r.Beat
-			return full && !f.full()
-		}
+	if r.Kind.Final() {
+		return c.ended(k, r)
+	}
+	if !held {
 		return false
 	}
-	m, known := f.members[k]
-	e, held := f.drop(r.ClaimID)
-	if held && endedFor(r.Kind) {
-		f.departures.ended(k)
-	}
+	full := c.full()
+	c.begun(e)
+	e.Version, e.heartbeat = max(e.Version, r.Version), r.Beat
+	return full && !c.full()
+}
+
+// ended takes in a final report. It reports whether slots of a node came free.
+func (c *Claims) ended(k Key, r *task.Report) bool {
+	m, known := c.live.members[k]
+	e, held := c.drop(r.ClaimID)
 	if known {
-		m.ended++
+		width := 1
 		if held {
-			m.ended += e.width() - 1
+			width = e.width()
 		}
-		m.refused = m.refused || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased && !(held && e.back)
-		f.touch(m)
+		m.endedSlots += width
+		m.refused = m.refused || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased && !(held && e.recalled)
+		c.live.touch(m)
 	}
-	if held && r.StartedAt > 0 && r.FinishedAt >= r.StartedAt {
-		f.observeRun(e.Class, float64(r.FinishedAt-r.StartedAt))
+	if !held {
+		return known
+	}
+	if r.Kind != task.ReportRejected && r.Kind != task.ReportReleased {
+		c.live.departures.ended(k)
+	}
+	if r.StartedAt > 0 && r.FinishedAt >= r.StartedAt {
+		c.runTimes.observe(e.Class, float64(r.FinishedAt-r.StartedAt))
 	}
 	return known
 }
 
-// HasAttachments says whether the node that holds a claim has said, or was told with the claim, that it has attachments of this version.
-func (f *Fleet) HasAttachments(claimID string, version int64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e, ok := f.claims[claimID]
+// HasAttachments reports whether the node that holds a claim has attachments of this version: it was sent them with the
+// claim, or has said so.
+func (c *Claims) HasAttachments(claimID string, version int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.claims[claimID]
 	return ok && e.Version >= version || version == 0
 }
 
-// Pauses of a node to which nothing could be sent; the pause doubles from the first to the last.
-const (
-	firstRefusal = 250 * time.Millisecond
-	lastRefusal  = 2 * time.Second // the bus may be down for all nodes: all is to go on soon after its return
-)
+// Unstarted returns how many claims no node has reported as begun.
+func (c *Claims) Unstarted() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unstarted
+}
 
-// Unreachable notes that nothing could be sent to an incarnation: it gets no new work until it has been heard of again, and not before a
-// pause is over, which doubles every time.
-func (f *Fleet) Unreachable(k Key, now time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if m, ok := f.members[k]; ok {
-		m.refused = true
-		m.pause = min(max(2*m.pause, firstRefusal), lastRefusal)
-		m.pausedUntil = now + m.pause
-		f.touch(m)
+// full reports whether as many tasks are sent and not started as may be.
+func (c *Claims) full() bool { return c.cfg.MaxPending > 0 && c.unstarted >= c.cfg.MaxPending }
+
+func (c *Claims) add(e *entry) {
+	c.claims[e.ID] = e
+	m := c.live.member(e.Key)
+	m.claims[e.ID] = e
+	c.count(m, &e.Claim, 1)
+	m.newSlots += e.width()
+	c.live.departures.claimed(e.Key)
+	if !e.reported {
+		c.unstarted++
 	}
 }
 
-// Reachable notes that something could be sent to an incarnation: if that fails again, the pauses begin with the first.
-func (f *Fleet) Reachable(k Key) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if m, ok := f.members[k]; ok {
-		m.pause = 0
-	}
-}
-
-// observeRun keeps a moving mean of a class's run times, in ms; a run counts for a fifth.
-func (f *Fleet) observeRun(class string, ms float64) {
-	mean, ok := f.classes[class]
-	if !ok {
-		if len(f.classes) >= maxClasses {
-			clear(f.classes)
-		}
-		mean = ms
-	}
-	f.classes[class] = mean + (ms-mean)/5
-}
-
-// PrefetchDepth says how far tasks of a class may queue behind others, by how long its recent runs took. A class that has not run yet may not.
-func (f *Fleet) PrefetchDepth(class string) placement.PrefetchDepth {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch mean, ok := f.classes[class]; {
-	case !ok || mean >= shortRun:
-		return placement.NoQueue
-	case mean >= briefRun:
-		return placement.QueueOnce
-	}
-	return placement.QueueDeep
-}
-
-// Due gives claims that were sent a time ago and of which the node has said nothing, at most limit of them.
-func (f *Fleet) Due(now, after time.Duration, limit int) []Claim {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var list []Claim
-	for _, e := range f.claims {
-		if len(list) == limit {
-			break
-		}
-		m := f.members[e.Key]
-		if e.phase == sent && !e.reported && !m.gone && now-e.sentAt >= after {
-			list = append(list, e.Claim)
+func (c *Claims) drop(id string) (*entry, bool) {
+	e, ok := c.claims[id]
+	if ok {
+		delete(c.claims, id)
+		m := c.live.members[e.Key]
+		delete(m.claims, id)
+		c.count(m, &e.Claim, -1)
+		if !e.reported {
+			c.unstarted--
 		}
 	}
-	slices.SortFunc(list, byID)
-	return list
+	if c.dropped != nil {
+		c.dropped[id] = struct{}{}
+	}
+	return e, ok
 }
 
-// byID gives lists that are taken off a map an order, so that the same history always has the same events.
-func byID(a, b Claim) int { return strings.Compare(a.ID, b.ID) }
-
-// BeginCompare begins a comparison with the store; what happens from now on wins over what will be read.
-func (f *Fleet) BeginCompare() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.compared++
-	f.recent = make(map[string]struct{})
+// count adds what a claim takes of its node and of the cluster, or takes it away.
+func (c *Claims) count(m *member, claim *Claim, by int) {
+	m.count(claim, by)
+	c.permits.count(claim, by)
+	c.live.touch(m)
 }
 
-// EndCompare ends a comparison: held are all the claims that the store showed since it began. Claims that the store does not know are
-// dropped, those that only the store knows are taken in.
-func (f *Fleet) EndCompare(held []Held) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	stored := make(map[string]bool, len(held))
-	for _, h := range held {
-		stored[h.ID] = true
-		if e, ok := f.claims[h.ID]; ok {
-			if h.Started {
-				f.begun(e)
-			}
-			continue
-		}
-		if _, ended := f.recent[h.ID]; !ended {
-			// Long ago: if it has not started, it is due to be sent again at once.
-			h.Foreign = true
-			f.add(&entry{Claim: h.Claim, phase: sent, reported: h.Started, sentAt: longAgo, born: f.compared,
-				inherited: h.Started && !f.primed})
-		}
+// begun notes that a claim's node has reported that it began.
+func (c *Claims) begun(e *entry) {
+	if !e.reported {
+		e.reported = true
+		c.unstarted--
 	}
-	for id, e := range f.claims {
-		if e.born < f.compared && e.phase == sent && !stored[id] {
-			f.drop(id)
-		}
-	}
-	f.recent, f.primed = nil, true
-	f.counts.keys.forget()
-	f.counts.pools.forget()
-}
-
-const longAgo = -1 << 60
-
-// Held is a claim as the store knows it.
-type Held struct {
-	Claim
-	Started bool
-}
-
-// HeldBy reads a claim off a task's document. It reports false for a task that no node holds, and for one that is an edge node's own: that
-// is not the controller's to give or take.
-func HeldBy(t *task.Task) (Held, bool) {
-	if !t.Held() || t.Mode == task.ModeActive {
-		return Held{}, false
-	}
-	id := t.ClaimID
-	if id == "" {
-		id = "task:" + t.ID // a document of another program: it has an executor, but no claim
-	}
-	return Held{Claim: Claim{Key: Key{t.Executor, t.Incarnation}, TaskID: t.ID, Attempt: t.Attempt, ID: id, Class: t.ClassName,
-		Alone: t.Alone(), Slots: t.Slots, Namespace: t.Namespace, AntiAffinityKey: t.AntiAffinityKey, KeyPermit: t.KeyPermit, PoolPermit: t.PoolPermit},
-		Started: t.LifecycleStatus != task.Assigning}, true
-}
-
-// AnyShortClass says whether there is a class whose recent runs were short.
-func (f *Fleet) AnyShortClass() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, mean := range f.classes {
-		if mean < shortRun {
-			return true
-		}
-	}
-	return false
 }

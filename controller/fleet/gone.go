@@ -3,8 +3,6 @@ package fleet
 import (
 	"slices"
 	"time"
-
-	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // The fleet remembers nodes that are gone for GoneFor, at most MaxGone of them; the oldest make way.
@@ -36,7 +34,7 @@ type GoneNode struct {
 	LastSeen time.Duration // when its last heartbeat was seen; 0 = this leader has seen none
 
 	Reassigned int // tasks that went back to waiting, to run elsewhere
-	Ended      int // tasks that ended after all: by a late report, by a cancel, or since their node died too often
+	Ended      int // tasks whose run ended after all: by a late report, by a cancel, or because their nodes died too often
 	Waiting    int // tasks that are still to be taken back
 }
 
@@ -65,7 +63,7 @@ func (d *departures) add(m *member, now time.Duration) {
 	case m.evicted:
 		how = DepartedEvicted
 	}
-	gone := &departure{GoneNode: GoneNode{Key: m.key, How: how, At: now, LastSeen: max(m.beatAt, m.heardAt)}, tasks: len(m.claims)}
+	gone := &departure{GoneNode: GoneNode{Key: m.key, How: how, At: now, LastSeen: max(m.seenAt, m.kafkaAt)}, tasks: len(m.claims)}
 	d.byKey[m.key] = gone
 	d.order = append(d.order, gone)
 	d.prune(now)
@@ -110,38 +108,18 @@ func (d *departures) ended(k Key) {
 
 // Gone returns the nodes that have gone within GoneFor before now, the last first. A node that came back as the same
 // incarnation is not among them; one that came back as another is.
-func (f *Fleet) Gone(now time.Duration) []GoneNode {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.departures.prune(now)
-	list := make([]GoneNode, 0, len(f.departures.order))
-	for _, d := range slices.Backward(f.departures.order) {
+func (l *Liveness) Gone(now time.Duration) []GoneNode {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.departures.prune(now)
+	list := make([]GoneNode, 0, len(l.departures.order))
+	for _, d := range slices.Backward(l.departures.order) {
 		g := d.GoneNode
-		if m, ok := f.members[g.Key]; ok {
+		if m, ok := l.members[g.Key]; ok {
 			g.Waiting = len(m.claims)
 		}
 		g.Reassigned = max(d.tasks-g.Ended-g.Waiting, 0)
 		list = append(list, g)
 	}
 	return list
-}
-
-// TakenBack notes that the store has taken claims back from a node: ended are those whose tasks have ended, the others
-// wait again. Both are dropped.
-func (f *Fleet) TakenBack(again, ended []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range again {
-		f.drop(id)
-	}
-	for _, id := range ended {
-		if e, ok := f.drop(id); ok {
-			f.departures.ended(e.Key)
-		}
-	}
-}
-
-// endedFor reports whether a final report ends its task, instead of letting it wait again.
-func endedFor(k task.Kind) bool {
-	return k == task.ReportFinished || k == task.ReportFailed || k == task.ReportCancelled
 }

@@ -32,14 +32,18 @@ func (m *Monitor) adopt(ctx context.Context, claims []fleet.Claim, tasks map[str
 		return nil, err
 	}
 	adopted := make(map[string]bool, len(foreign))
+	var ids []string
 	for i, c := range foreign {
 		t := fresh[c.TaskID]
 		if tasks[c.TaskID] = t; t == nil {
 			delete(tasks, c.TaskID)
 			continue
 		}
-		adopted[c.ID] = holds(t, c) && t.AssignedDateTime == changes[i].Assign.At
+		if holds(t, c) && t.AssignedDateTime == changes[i].Assign.At {
+			adopted[c.ID] = true
+			ids = append(ids, c.ID)
+		}
 	}
-	m.fleet.Adopted(adopted)
+	m.fleet.Adopted(ids)
 	return adopted, nil
 }
