@@ -2,25 +2,20 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/pkg/rawjson"
 	"github.com/skalds-go/skalds/pkg/task"
-)
-
-// Limits on the text fields of a submit, in bytes.
-const (
-	maxText        = 1024
-	maxDescription = 16 << 10
 )
 
 // refusal is why a submit is not accepted: a status, and the fields that are wrong.
@@ -65,7 +60,7 @@ func (r *refusal) text() string {
 	return b.String()
 }
 
-// taskDecoder reads tasks as they are submitted. It is the one place for what a submit may hold.
+// taskDecoder reads tasks as they are submitted. What a task may hold is for task.CheckSubmit to say.
 type taskDecoder struct {
 	maxAttachments int    // bytes, without white space
 	location       string // of the task in the request
@@ -74,47 +69,39 @@ type taskDecoder struct {
 	refusal        refusal
 }
 
-// field reads the value of one member into the task.
-type field func(d *taskDecoder, name string, value []byte)
-
-// fields are the members a submit may have.
-var fields = func() map[string]field {
-	all := maps.Clone(taskFields)
-	maps.Copy(all, placementFields)
-	return all
-}()
-
-// taskFields are those that say what a task is. Those of the Python Skalds' clients are among them.
-var taskFields = map[string]field{
-	"className":      (*taskDecoder).className,
-	"id":             func(d *taskDecoder, name string, value []byte) { d.key(&d.task.ID, name, value) },
-	"idempotencyKey": func(d *taskDecoder, name string, value []byte) { d.key(&d.task.IdempotencyKey, name, value) },
-	"attachments":    (*taskDecoder).attachments,
-	"priority":       (*taskDecoder).priority,
-	"name":           func(d *taskDecoder, name string, value []byte) { d.text(&d.task.Name, name, value, maxText) },
-	"description": func(d *taskDecoder, name string, value []byte) {
-		d.text(&d.task.Description, name, value, maxDescription)
-	},
-	"source":       func(d *taskDecoder, name string, value []byte) { d.text(&d.task.Source, name, value, maxText) },
-	"mode":         (*taskDecoder).mode,
-	"isPersistent": (*taskDecoder).isPersistent,
-	"deadlineDateTime": func(d *taskDecoder, name string, value []byte) {
-		d.millis(&d.task.DeadlineDateTime, name, value, "epoch milliseconds, 0 (none) or more")
-	},
-	"notBefore": func(d *taskDecoder, name string, value []byte) {
-		d.millis(&d.task.NotBefore, name, value, "epoch milliseconds, 0 (at once) or more")
-	},
-	"timeoutMs": func(d *taskDecoder, name string, value []byte) {
-		d.millis(&d.task.TimeoutMs, name, value, "milliseconds, 0 (none) or more")
-	},
-	"maxAttempts":  func(d *taskDecoder, name string, value []byte) { d.count(&d.task.MaxAttempts, name, value) },
-	"maxCrashes":   func(d *taskDecoder, name string, value []byte) { d.count(&d.task.MaxCrashes, name, value) },
-	"backoff":      (*taskDecoder).backoff,
-	"dependencies": (*taskDecoder).dependencies,
+// fields are the members a submit may have, with where each goes: a *string, *int, *int64, *float64 or *bool, or what decodes it.
+var fields = map[string]func(*taskDecoder) any{
+	"className":        func(*taskDecoder) any { return (*taskDecoder).className },
+	"id":               func(d *taskDecoder) any { return &d.task.ID },
+	"idempotencyKey":   func(d *taskDecoder) any { return &d.task.IdempotencyKey },
+	"attachments":      func(*taskDecoder) any { return (*taskDecoder).attachments },
+	"priority":         func(d *taskDecoder) any { return &d.task.Priority },
+	"name":             func(d *taskDecoder) any { return &d.task.Name },
+	"description":      func(d *taskDecoder) any { return &d.task.Description },
+	"source":           func(d *taskDecoder) any { return &d.task.Source },
+	"mode":             func(*taskDecoder) any { return (*taskDecoder).mode },
+	"isPersistent":     func(d *taskDecoder) any { return &d.task.IsPersistent },
+	"deadlineDateTime": func(d *taskDecoder) any { return &d.task.DeadlineDateTime },
+	"notBefore":        func(d *taskDecoder) any { return &d.task.NotBefore },
+	"timeoutMs":        func(d *taskDecoder) any { return &d.task.TimeoutMs },
+	"maxAttempts":      func(d *taskDecoder) any { d.task.MaxAttempts = new(int); return d.task.MaxAttempts },
+	"maxCrashes":       func(d *taskDecoder) any { d.task.MaxCrashes = new(int); return d.task.MaxCrashes },
+	"backoff":          func(*taskDecoder) any { return (*taskDecoder).backoff },
+	"dependencies":     func(*taskDecoder) any { return (*taskDecoder).dependencies },
+	"labels":           func(*taskDecoder) any { return (*taskDecoder).labels },
+	"selector":         func(*taskDecoder) any { return (*taskDecoder).selector },
+	"strategy":         func(*taskDecoder) any { return (*taskDecoder).strategy },
+	"namespace":        func(d *taskDecoder) any { return &d.task.Namespace },
+	"stickyKey":        func(d *taskDecoder) any { return &d.task.StickyKey },
+	"antiAffinityKey":  func(d *taskDecoder) any { return &d.task.AntiAffinityKey },
+	"concurrencyKey":   func(d *taskDecoder) any { return &d.task.ConcurrencyKey },
+	"pool":             func(d *taskDecoder) any { return &d.task.Pool },
+	"slots":            func(d *taskDecoder) any { return &d.task.Slots },
+	"concurrencyLimit": func(d *taskDecoder) any { return &d.task.ConcurrencyLimit },
 }
 
-// decode reads one task from valid JSON in UTF-8. What it gives shares no memory with the text. A member that is null is as one that
-// is absent. If anything is wrong, the refusal says so, and the task means nothing.
+// decode reads one task from valid JSON in UTF-8. The task shares no memory with the text. A member that is null counts as absent.
+// If anything is wrong, the refusal says so, and the task means nothing.
 func (d *taskDecoder) decode(text []byte, location string) (task.Task, refusal) {
 	d.location, d.refusal = location, refusal{}
 	d.task = task.Task{Mode: task.ModePassive, IsPersistent: true, LifecycleStatus: task.Created}
@@ -123,19 +110,84 @@ func (d *taskDecoder) decode(text []byte, location string) (task.Task, refusal) 
 		return task.Task{}, d.refusal
 	}
 	rawjson.Members(text, func(key, value []byte) bool {
-		read, ok := fields[string(key)]
+		to, ok := fields[string(key)]
 		switch {
 		case !ok:
 			d.wrongf(shorten(string(key)), value, "unknown field")
 		case string(value) != "null":
-			read(d, string(key), value)
+			d.read(to(d), string(key), value)
 		}
 		return len(d.refusal.details) < maxDetails
 	})
-	if d.task.ClassName == "" && d.refusal.status == 0 {
-		d.refusal.addf(http.StatusUnprocessableEntity, location+".className", nil, "is required: it names the class of work")
+	if wrong := d.task.CheckSubmit(); len(wrong) > 0 {
+		d.broken(wrong, text)
 	}
 	return d.task, d.refusal
+}
+
+// read decodes a value. A number that is none becomes one that no rule accepts, so that the rule says what must be there.
+func (d *taskDecoder) read(to any, name string, value []byte) {
+	switch to := to.(type) {
+	case func(*taskDecoder, string, []byte):
+		to(d, name, value)
+	case *string:
+		if s, ok := d.str(name, value); ok {
+			*to = string(s)
+		}
+	case *bool:
+		if *to = value[0] == 't'; value[0] != 't' && value[0] != 'f' {
+			d.wrongf(name, value, "must be true or false")
+		}
+	case *int:
+		n, err := strconv.Atoi(string(value))
+		if *to = n; err != nil {
+			*to = math.MinInt
+		}
+	case *int64:
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if *to = n; err != nil {
+			*to = math.MinInt64
+		}
+	case *float64:
+		n, err := strconv.ParseFloat(string(value), 64)
+		if *to = n; err != nil {
+			*to = math.NaN()
+		}
+	}
+}
+
+// broken puts the rules that the task breaks in front of what did not decode, but for fields that did not.
+func (d *taskDecoder) broken(wrong []task.FieldError, text []byte) {
+	all := refusal{}
+	for i := range wrong {
+		field := wrong[i].Field
+		if field == "selector" && lookup(text, field) == nil {
+			field = "labels" // where it stands as a string
+		}
+		location := d.location + "." + field
+		if !slices.ContainsFunc(d.refusal.details, func(known *huma.ErrorDetail) bool { return known.Location == location }) {
+			all.addf(http.StatusUnprocessableEntity, location, echo(lookup(text, field)), "%s", wrong[i].Reason)
+		}
+	}
+	for _, known := range d.refusal.details {
+		all.addf(d.refusal.status, known.Location, known.Value, "%s", known.Message)
+	}
+	d.refusal = all
+}
+
+// lookup returns the text of the field of that path; nil if there is none.
+func lookup(object []byte, path string) (found []byte) {
+	name, rest, deeper := strings.Cut(path, ".")
+	rawjson.Members(object, func(key, value []byte) bool {
+		if string(key) == name {
+			found = value
+		}
+		return true
+	})
+	if deeper && len(found) > 0 && found[0] == '{' {
+		return lookup(found, rest)
+	}
+	return found
 }
 
 // wrongf notes that a field cannot be accepted.
@@ -143,7 +195,7 @@ func (d *taskDecoder) wrongf(name string, value []byte, format string, args ...a
 	d.refusal.addf(http.StatusUnprocessableEntity, d.location+"."+name, echo(value), format, args...)
 }
 
-// str decodes a string; it reports false, and notes it, for any other value.
+// str decodes a string. It reports false, and notes it, for any other value.
 func (d *taskDecoder) str(name string, value []byte) ([]byte, bool) {
 	if value[0] != '"' {
 		d.wrongf(name, value, "must be a string")
@@ -152,64 +204,13 @@ func (d *taskDecoder) str(name string, value []byte) ([]byte, bool) {
 	return rawjson.Unquote(value), true
 }
 
-func (d *taskDecoder) text(to *string, name string, value []byte, limit int) {
-	s, ok := d.str(name, value)
-	switch {
-	case !ok:
-	case len(s) > limit:
-		d.wrongf(name, value, "has %d bytes; at most %d are allowed", len(s), limit)
-	case bytes.IndexByte(s, 0) >= 0:
-		d.wrongf(name, value, "holds a NUL character")
-	default:
-		*to = string(s)
-	}
-}
-
 func (d *taskDecoder) className(name string, value []byte) {
-	s, ok := d.str(name, value)
-	switch {
-	case !ok:
-	case string(s) == d.class && d.class != "":
-		d.task.ClassName = d.class
-	case d.short(name, value, s, task.MaxClassBytes):
-		d.class = string(s)
-		d.task.ClassName = d.class
-	}
-}
-
-// key reads an id or an idempotency key. An empty one is as an absent one.
-func (d *taskDecoder) key(to *string, name string, value []byte) {
-	s, ok := d.str(name, value)
-	switch {
-	case !ok || len(s) == 0 || !d.short(name, value, s, task.MaxKeyBytes):
-	case name == "id" && bytes.IndexByte(s, '/') >= 0:
-		d.wrongf(name, value, "holds a slash, which an address of the API could not name")
-	case name == "id" && (string(s) == "." || string(s) == ".."):
-		d.wrongf(name, value, "must not be '.' or '..', which an address of the API could not name")
-	default:
-		*to = string(s)
-	}
-}
-
-// short says whether s has 1 to limit bytes and no control characters, and notes it otherwise.
-func (d *taskDecoder) short(name string, value, s []byte, limit int) bool {
-	if len(s) == 0 {
-		d.wrongf(name, value, "must not be empty")
-		return false
-	}
-	if len(s) > limit {
-		d.wrongf(name, value, "has %d bytes; at most %d are allowed", len(s), limit)
-		return false
-	}
-	for at := 0; at < len(s); {
-		r, size := utf8.DecodeRune(s[at:])
-		if unicode.IsControl(r) {
-			d.wrongf(name, value, "holds the control character %U at byte %d", r, at)
-			return false
+	if s, ok := d.str(name, value); ok {
+		if string(s) != d.class {
+			d.class = string(s)
 		}
-		at += size
+		d.task.ClassName = d.class
 	}
-	return true
 }
 
 func (d *taskDecoder) attachments(name string, value []byte) {
@@ -225,60 +226,19 @@ func (d *taskDecoder) attachments(name string, value []byte) {
 	}
 }
 
-func (d *taskDecoder) priority(name string, value []byte) {
-	n, err := strconv.Atoi(string(value))
-	if err != nil || n < task.MinPriority || n > task.MaxPriority {
-		d.wrongf(name, value, "must be a whole number from %d to %d", task.MinPriority, task.MaxPriority)
+// mode reads a mode without regard to case.
+func (d *taskDecoder) mode(name string, value []byte) {
+	s, ok := d.str(name, value)
+	if !ok {
 		return
 	}
-	d.task.Priority = n
-}
-
-func (d *taskDecoder) mode(name string, value []byte) {
+	d.task.Mode = task.Mode(s)
 	for _, m := range []task.Mode{task.ModePassive, task.ModeActive} {
-		if value[0] == '"' && strings.EqualFold(string(rawjson.Unquote(value)), string(m)) {
+		if strings.EqualFold(string(s), string(m)) {
 			d.task.Mode = m
-			return
 		}
 	}
-	d.wrongf(name, value, "must be %s or %s", task.ModePassive, task.ModeActive)
 }
-
-func (d *taskDecoder) isPersistent(name string, value []byte) {
-	if value[0] != 't' && value[0] != 'f' {
-		d.wrongf(name, value, "must be true or false")
-		return
-	}
-	d.task.IsPersistent = value[0] == 't'
-}
-
-// millis reads a whole number of milliseconds, 0 or more.
-func (d *taskDecoder) millis(to *int64, name string, value []byte, what string) {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil || n < 0 {
-		d.wrongf(name, value, "must be a whole number of %s", what)
-		return
-	}
-	*to = n
-}
-
-// maxCount bounds maxAttempts and maxCrashes.
-const maxCount = 1_000_000
-
-func (d *taskDecoder) count(to **int, name string, value []byte) {
-	n, err := strconv.Atoi(string(value))
-	if err != nil || n < 0 || n > maxCount {
-		d.wrongf(name, value, "must be a whole number from 0 (without end) to %d", maxCount)
-		return
-	}
-	*to = &n
-}
-
-// Limits of a backoff.
-const (
-	maxBackoffMs = 30 * 24 * 3600 * 1000
-	maxFactor    = 100
-)
 
 // backoff reads the waits between attempts. A member that is absent is that of the default policy.
 func (d *taskDecoder) backoff(name string, value []byte) {
@@ -287,28 +247,11 @@ func (d *taskDecoder) backoff(name string, value []byte) {
 		return
 	}
 	b := task.DefaultPolicy().Backoff
-	ms := func(to *int64, key string, text []byte) {
-		n, err := strconv.ParseInt(string(text), 10, 64)
-		if err != nil || n < 0 || n > maxBackoffMs {
-			d.wrongf(name+"."+key, text, "must be a whole number of milliseconds from 0 to %d", maxBackoffMs)
-			return
-		}
-		*to = n
-	}
+	members := map[string]any{"baseMs": &b.BaseMs, "factor": &b.Factor, "maxMs": &b.MaxMs}
 	rawjson.Members(value, func(key, text []byte) bool {
-		switch string(key) {
-		case "baseMs":
-			ms(&b.BaseMs, "baseMs", text)
-		case "maxMs":
-			ms(&b.MaxMs, "maxMs", text)
-		case "factor":
-			n, err := strconv.ParseFloat(string(text), 64)
-			if err != nil || n < 1 || n > maxFactor {
-				d.wrongf(name+".factor", text, "must be a number from 1 to %d", maxFactor)
-				break
-			}
-			b.Factor = n
-		default:
+		if to, ok := members[string(key)]; ok {
+			d.read(to, name+"."+string(key), text)
+		} else {
 			d.wrongf(name+"."+shorten(string(key)), text, "unknown field")
 		}
 		return len(d.refusal.details) < maxDetails
@@ -317,13 +260,61 @@ func (d *taskDecoder) backoff(name string, value []byte) {
 }
 
 func (d *taskDecoder) dependencies(name string, value []byte) {
-	if value[0] == '[' {
-		w := rawjson.Reader{Text: value}
-		if !w.Open() {
-			return
-		}
+	if err := json.Unmarshal(value, &d.task.Dependencies); err != nil {
+		d.wrongf(name, value, "must be a list of ids")
+	} else if len(d.task.Dependencies) == 0 {
+		d.task.Dependencies = nil
 	}
-	d.wrongf(name, value, "must be an empty list: this version does not order tasks by dependencies")
+}
+
+// labels reads what a task asks of its node's labels: a selector, or plain labels.
+func (d *taskDecoder) labels(name string, value []byte) {
+	if value[0] == '"' {
+		d.selector(name, value)
+		return
+	}
+	if value[0] != '{' {
+		d.wrongf(name, value, `must be a selector ("zone=cn-north,!spot") or an object of plain labels ({"zone":"cn-north"})`)
+		return
+	}
+	labels := make(map[string]string)
+	rawjson.Members(value, func(key, text []byte) bool {
+		if len(labels) == task.MaxRequirements {
+			d.wrongf(name, nil, "has more than %d labels", task.MaxRequirements)
+			return false
+		}
+		s, ok := d.str(name+"."+shorten(string(key)), text)
+		labels[string(key)] = string(s)
+		return ok
+	})
+	if len(labels) > 0 {
+		d.task.Labels = labels
+	}
+}
+
+func (d *taskDecoder) selector(name string, value []byte) {
+	s, ok := d.str(name, value)
+	switch {
+	case !ok:
+	case d.task.Selector != "":
+		d.wrongf(name, value, "stands there twice, as labels and as selector: give one of them")
+	default:
+		d.task.Selector = string(s)
+	}
+}
+
+// strategy reads the name of a strategy without regard to case.
+func (d *taskDecoder) strategy(name string, value []byte) {
+	s, ok := d.str(name, value)
+	if !ok || len(s) == 0 {
+		return
+	}
+	strategy, known := placement.ParseStrategy(string(s))
+	if !known {
+		d.wrongf(name, value, "must be one of %v, without regard to case", placement.Strategies())
+		return
+	}
+	d.task.Strategy = string(strategy)
 }
 
 // echo is what an error shows of a value: the value itself, or the beginning of its text if it is long or an object; nil for none.

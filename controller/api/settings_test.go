@@ -168,6 +168,7 @@ func TestC50_NonsenseAboutPlacementIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ member, says string }{
 		"strategy":          {`"strategy":"fastest"`, "must be one of"},
 		"selector":          {`"labels":"zone=a,gpu in a100"`, "byte 14"},
+		"selector, where":   {`"labels":"zone=a,gpu in a100"`, `"location":"body.labels"`},
 		"many labels":       {`"labels":{` + strings.Join(many, ",") + `}`, "more than 64"},
 		"a long label":      {`"labels":{"a":"` + strings.Repeat("x", 10<<10) + `"}`, "63 at most"},
 		"a long selector":   {`"labels":"` + strings.Repeat("x", 10<<10) + `"`, "4096 at most"},

@@ -14,7 +14,6 @@ package task
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 )
 
@@ -129,18 +128,6 @@ const (
 // Held says whether a node holds the task or is about to: it was assigned and its end is not known.
 func (t *Task) Held() bool { return t.LifecycleStatus.Active() && t.Executor != "" }
 
-// Limits of the texts that travel with every event of a task, in bytes.
-const (
-	MaxIDBytes    = 256
-	MaxClassBytes = 256
-)
-
-// Limits of what a task may ask for.
-const (
-	MaxKeyBytes = 256       // of stickyKey, antiAffinityKey, concurrencyKey, pool and namespace
-	MaxSlots    = 1_000_000 // and of concurrencyLimit
-)
-
 // Width is how many slots of its node the task takes.
 func (t *Task) Width() int { return max(t.Slots, 1) }
 
@@ -150,34 +137,3 @@ func (t *Task) KeyLimit() int { return max(t.ConcurrencyLimit, 1) }
 // Permit names the n-th permit of a concurrency key or a pool. Whoever has a claim of a task with a key holds one of the permits
 // 0..limit-1, and the store lets no two tasks hold the same: so the limit holds whatever two leaders may do at once.
 func Permit(name string, n int) string { return name + "#" + strconv.Itoa(n) }
-
-// Unfit says why a document can never be dispatched, whoever wrote it; empty if it can.
-func (t *Task) Unfit() string {
-	for _, k := range [...]struct{ name, value string }{
-		{"stickyKey", t.StickyKey}, {"antiAffinityKey", t.AntiAffinityKey}, {"concurrencyKey", t.ConcurrencyKey}, {"pool", t.Pool}, {"namespace", t.Namespace},
-	} {
-		if len(k.value) > MaxKeyBytes {
-			return fmt.Sprintf("%s has %d bytes, %d at most", k.name, len(k.value), MaxKeyBytes)
-		}
-	}
-	if t.Selector != "" || len(t.Labels) > 0 {
-		if _, err := t.NodeSelector(); err != nil {
-			return err.Error()
-		}
-	}
-	switch {
-	case t.Slots < 0 || t.Slots > MaxSlots:
-		return fmt.Sprintf("slots is %d, must be 0 (one) to %d", t.Slots, MaxSlots)
-	case t.ConcurrencyLimit < 0 || t.ConcurrencyLimit > MaxSlots:
-		return fmt.Sprintf("concurrencyLimit is %d, must be 0 (one) to %d", t.ConcurrencyLimit, MaxSlots)
-	case t.ID == "":
-		return "id is empty"
-	case len(t.ID) > MaxIDBytes:
-		return fmt.Sprintf("id has %d bytes, %d at most", len(t.ID), MaxIDBytes)
-	case t.ClassName == "":
-		return "className is empty"
-	case len(t.ClassName) > MaxClassBytes:
-		return fmt.Sprintf("className has %d bytes, %d at most", len(t.ClassName), MaxClassBytes)
-	}
-	return ""
-}
