@@ -12,7 +12,7 @@ type Controller struct {
 	Log
 
 	// Mode says which parts run in this process.
-	Mode ControllerMode `envconfig:"SYSTEM_CONTROLLER_MODE" default:"DISPATCHER" dev:"-"`
+	Mode ControllerMode `envconfig:"SYSTEM_CONTROLLER_MODE" default:"DISPATCHER" words:"CONTROLLER,MONITOR,DISPATCHER" dev:"-"`
 	// Host and Port are where the API listens; port 0 takes a free one.
 	Host string `envconfig:"SYSTEM_CONTROLLER_HOST" default:"127.0.0.1" syntax:"host" dev:"-"`
 	Port int    `envconfig:"SYSTEM_CONTROLLER_PORT" default:"8000" range:"0..65535" dev:"-"`
@@ -27,7 +27,7 @@ type Controller struct {
 	SQLite `dev:"-"`
 
 	// Store says where the tasks are kept.
-	Store StoreKind `envconfig:"STORE" default:"mongo" dev:"-"`
+	Store StoreKind `envconfig:"STORE" default:"mongo" words:"mongo,memory,sqlite" dev:"-"`
 	// TaskMaxBytes is the size of the largest attachments of a task, as JSON.
 	TaskMaxBytes int `envconfig:"TASK_MAX_BYTES" default:"262144" range:"1024..4194304"`
 	// TaskRetention is how long an ended task is kept.
@@ -40,7 +40,7 @@ type Controller struct {
 	// text is taken here; which strategies there are, the controller knows.
 	DispatcherStrategy string `envconfig:"DISPATCHER_STRATEGY" default:"LEAST_TASKS"`
 	// DispatcherPriorityMode says how priorities share the nodes.
-	DispatcherPriorityMode PriorityMode `envconfig:"DISPATCHER_PRIORITY_MODE" default:"strict"`
+	DispatcherPriorityMode PriorityMode `envconfig:"DISPATCHER_PRIORITY_MODE" default:"strict" words:"strict,weighted"`
 	// PriorityAging is how long a task waits for each step of priority that it
 	// moves up; 0 = it stays where it is.
 	PriorityAging time.Duration `envconfig:"PRIORITY_AGING" default:"1m" range:"0s..87600h"`

@@ -24,9 +24,6 @@ func LoadDev() (Dev, error) {
 	return d, nil
 }
 
-// Validate returns an [Error] with every problem, or nil.
-func (d Dev) Validate() error { return errorOf(d.problems()) }
-
 func (d *Dev) problems() []Problem {
 	n := d.Node
 	n.ID = "given" // by skalds dev

@@ -1,6 +1,6 @@
 // Package config reads the configuration of a Skalds process from its
 // environment: one struct per process ([Controller], [Node], [Dev], [Client]),
-// each with a Load function and a Validate method.
+// each with a Load function, and a Validate method for a program that fills one in itself.
 //
 // Invariants:
 //
@@ -16,7 +16,7 @@
 //     of it fills in a default again.
 //
 // The tags of a field are envconfig (the variable), default, range (lowest and
-// highest value, inclusive), syntax (a rule for text), alias (an older name of
+// highest value, inclusive), syntax (a rule for text), words (all allowed words), alias (an older name of
 // the variable), follows (the variable whose value is the default), times (how many
 // times that value) and dev (the default in `skalds dev`; - for what `skalds dev` gives by itself).
 //

@@ -18,6 +18,7 @@ type field struct {
 	follows  string // the variable whose value is the default, "" for none
 	times    string // how many times that value, "" for once
 	limits   string // "lowest..highest", "" for none
+	words    string // the words to choose from, divided by commas, "" for any text
 	syntax   string // a key of syntaxes, "" for none
 	dev      string // the default in `skalds dev`, notRead if it does not read it, "" for no difference
 	value    reflect.Value
@@ -44,6 +45,7 @@ func fieldsOf(v reflect.Value, dev string) []field {
 			follows:  f.Tag.Get("follows"),
 			times:    f.Tag.Get("times"),
 			limits:   f.Tag.Get("range"),
+			words:    f.Tag.Get("words"),
 			syntax:   f.Tag.Get("syntax"),
 			dev:      cmp.Or(f.Tag.Get("dev"), dev),
 			value:    v.Field(i),
@@ -97,6 +99,11 @@ func (f field) check() string {
 	if c, ok := reflect.TypeAssert[interface{ check() error }](f.value); ok {
 		if err := c.check(); err != nil {
 			return err.Error()
+		}
+	}
+	if text := f.value.String(); f.words != "" && text != f.fallback {
+		if word, ok := f.word(text); !ok || word != text {
+			return f.wantWord()
 		}
 	}
 	if f.limits != "" && !f.inRange() {

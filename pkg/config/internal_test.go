@@ -22,6 +22,9 @@ func TestTags(t *testing.T) {
 			if _, ok := syntaxes[f.syntax]; f.syntax != "" && !ok {
 				t.Errorf("%s has the unknown syntax %q", f.variable, f.syntax)
 			}
+			if word, ok := f.word(f.fallback); f.words != "" && f.fallback != "" && (!ok || word != f.fallback) {
+				t.Errorf("the default %q of %s is none of its words %q", f.fallback, f.variable, f.words)
+			}
 			if f.limits != "" {
 				lowest, highest, _ := strings.Cut(f.limits, "..")
 				if f.bound(lowest) >= f.bound(highest) {
@@ -44,7 +47,7 @@ func TestTags(t *testing.T) {
 					t.Errorf("%s has %q for skalds dev: %v", f.variable, f.dev, err)
 				}
 			}
-			if other, ok := seen[f.variable]; ok && (other.fallback != f.fallback || other.limits != f.limits ||
+			if other, ok := seen[f.variable]; ok && (other.fallback != f.fallback || other.limits != f.limits || other.words != f.words ||
 				other.syntax != f.syntax || other.value.Type() != f.value.Type()) {
 				t.Errorf("%s means different things in two structs", f.variable)
 			}

@@ -17,7 +17,7 @@ type Kafka struct {
 	Username string `envconfig:"KAFKA_USERNAME"`
 	Password Secret `envconfig:"KAFKA_PASSWORD"`
 	// SASLMechanism as it is set; Mechanism returns the one to use.
-	SASLMechanism SASLMechanism `envconfig:"KAFKA_SASL_MECHANISM"`
+	SASLMechanism SASLMechanism `envconfig:"KAFKA_SASL_MECHANISM" words:"none,plain,scram-sha-256,scram-sha-512"`
 
 	TLS         bool   `envconfig:"KAFKA_TLS" default:"false"`
 	TLSCAFile   string `envconfig:"KAFKA_TLS_CA_FILE"`

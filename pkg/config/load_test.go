@@ -224,6 +224,8 @@ func TestProblems(t *testing.T) {
 		"no boolean":          {loadController, env{"API_INSECURE": "yes"}, env{"API_INSECURE": `is "yes", want true or false`}},
 		"no word of the list": {loadController, env{"SYSTEM_CONTROLLER_MODE": "worker"}, env{"SYSTEM_CONTROLLER_MODE": `is "worker", want one of CONTROLLER, MONITOR, DISPATCHER`}},
 		"sync":                {loadController, env{"SQLITE_SYNC": "off"}, env{"SQLITE_SYNC": `is "off", want one of full, normal`}},
+		"edge":                {loadNode, env{"SKALD_MODE": "edge"}, env{"SKALD_MODE": `is "edge", want node: the modes edge and single_process do not exist yet`}},
+		"single process":      {loadNode, env{"SKALD_MODE": "single_process"}, env{"SKALD_MODE": "do not exist yet"}},
 		"log level":           {loadDev, env{"LOG_LEVEL": "chatty"}, env{"LOG_LEVEL": "one of debug, info, warn, error"}},
 		"host with port":      {loadNode, env{"REDIS_HOST": "redis:6379"}, env{"REDIS_HOST": "without a port"}},
 		"broker without port": {loadNode, env{"KAFKA_BROKERS": "k1:9092,k2"}, env{"KAFKA_BROKERS": `("k2" is not one)`}},

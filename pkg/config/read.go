@@ -120,6 +120,14 @@ func (f field) load(from origin) *Problem {
 		f.value.SetString(text)
 		return nil
 	}
+	if f.words != "" {
+		word, ok := f.word(from.text)
+		if !ok {
+			return &Problem{Variable: from.variable, Value: from.shown, Want: f.wantWord()}
+		}
+		f.value.SetString(word)
+		return nil
+	}
 	err := f.process(from.variable)
 	if err == nil {
 		return nil
