@@ -20,14 +20,15 @@ run-dev: ## Run a whole cluster in one process
 test: ## Run the tests that need nothing but Go
 	go test ./...
 
-.PHONY: race vet lint fmt tidy integration
+.PHONY: race vet lint deadcode fmt tidy integration
 race: ## Run the short tests under the race detector
 vet: ## Run go vet
 lint: ## Run golangci-lint (installed into a cache on first use)
+deadcode: ## Find functions that no program calls (deadcode is installed into a cache on first use)
 fmt: ## Check the formatting
 tidy: ## Check that go.mod and go.sum are complete and nothing more
 integration: ## Run the tests that need a real Kafka, Redis and MongoDB server
-race vet lint fmt tidy integration:
+race vet lint deadcode fmt tidy integration:
 	.ci/run $@
 
 .PHONY: ci

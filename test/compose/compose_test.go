@@ -46,7 +46,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// ours says whether the service runs the image that this repository builds.
+// ours reports whether the service runs the image that this repository builds.
 func ours(s types.ServiceConfig) bool { return s.Build != nil }
 
 // processOf returns the process that a service of ours runs.
@@ -73,19 +73,47 @@ func TestServices(t *testing.T) {
 	}
 }
 
-func TestEveryVariableIsKnown(t *testing.T) {
+// notPassed are the variables that a service does not take from .env, with the reason.
+var notPassed = map[string]string{
+	"SYSTEM_CONTROLLER_HOST": "the published port needs it as it is",
+	"SYSTEM_CONTROLLER_PORT": "the published port needs it as it is",
+	"MONGO_HOST_FILE":        "MONGO_HOST has a value in docker-compose.yml, and only one of them may be set",
+	"SKALD_ID":               "all nodes would share it",
+}
+
+// Every variable of .env.example reaches the processes that read it, and no others. That .env.example has every variable
+// is a test of pkg/config.
+func TestEveryVariableReachesItsProcesses(t *testing.T) {
 	t.Parallel()
-	readers := map[string][]string{}
+	const probe = "probe"
+	var env []string
+	known := map[string]config.Variable{}
 	for _, v := range config.Variables() {
-		readers[v.Name] = v.Processes
+		known[v.Name] = v
+		env = append(env, v.Name+"="+probe)
 	}
-	for name, s := range load(t).Services {
+	header, _, _ := strings.Cut(read(t, ".env.example"), "\n# ---")
+	for name := range notPassed {
+		if _, ok := known[name]; !ok || !strings.Contains(header, name) {
+			t.Errorf("%s is no variable, or .env.example does not say that compose does not pass it on", name)
+		}
+	}
+	for name, s := range load(t, env...).Services {
 		if !ours(s) {
 			continue
 		}
+		for _, v := range known {
+			value := s.Environment[v.Name]
+			switch wanted := slices.Contains(v.Processes, processOf(s)); {
+			case !wanted && value != nil:
+				t.Errorf("%s sets %s, which %s does not read", name, v.Name, processOf(s))
+			case wanted && notPassed[v.Name] == "" && (value == nil || *value != probe):
+				t.Errorf("%s does not pass %s on", name, v.Name)
+			}
+		}
 		for variable := range s.Environment {
-			if !slices.Contains(readers[variable], processOf(s)) {
-				t.Errorf("%s sets %s, which %s does not read", name, variable, processOf(s))
+			if _, ok := known[variable]; !ok {
+				t.Errorf("%s sets %s, which nobody reads", name, variable)
 			}
 		}
 	}
@@ -97,7 +125,7 @@ func TestEveryVariableIsKnown(t *testing.T) {
 func TestConfigurationsLoad(t *testing.T) {
 	var defaults []string
 	for _, v := range config.Variables() {
-		if v.Default != "" && v.Name != "API_INSECURE" {
+		if v.Default != "" && v.Name != "API_INSECURE" { // the compose file lets everybody in, on loopback
 			defaults = append(defaults, v.Name+"="+v.Default)
 		}
 	}
@@ -255,9 +283,13 @@ func TestNodesScale(t *testing.T) {
 	if _, ok := node.Environment["SKALD_ID"]; ok {
 		t.Error("two nodes would share their id")
 	}
-	grace := node.StopGracePeriod
-	if drain := 40 * time.Second; grace == nil || time.Duration(*grace) <= drain {
+	grace, defaults := node.StopGracePeriod, config.DefaultNode()
+	if drain := defaults.DrainSoft + defaults.DrainHard; grace == nil || time.Duration(*grace) <= drain {
 		t.Errorf("a node is killed after %v, before its drain of %v has ended", grace, drain)
+	}
+	grace = load(t, "NODE_STOP_GRACE_PERIOD=5m").Services["node"].StopGracePeriod
+	if grace == nil || time.Duration(*grace) != 5*time.Minute {
+		t.Errorf("NODE_STOP_GRACE_PERIOD has no effect: a node is killed after %v", grace)
 	}
 }
 

@@ -49,6 +49,9 @@ func TestDockerfileImages(t *testing.T) {
 	if goVersion == nil || !strings.HasPrefix(builder, "golang:"+goVersion[1]+"-") {
 		t.Errorf("it builds with %s, go.mod wants %v", builder, goVersion)
 	}
+	if workflow := read(t, ".github/workflows/ci.yml"); !strings.Contains(workflow, "container: "+builder+"\n") {
+		t.Errorf("the workflow does not run in %s", builder)
+	}
 }
 
 func TestDockerfileFinalStage(t *testing.T) {
