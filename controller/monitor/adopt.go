@@ -8,9 +8,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// adopt takes over those of some claims that other leaders made, before they are sent again. Such a leader may know that it never sent one, and
-// have given it back; that write may be under way for longer than it leads. If it came after the claim was sent from here, the task would wait
-// again, and run elsewhere, while its node starts it, too. It says which it could adopt; of the others tasks says what they are by now.
+// adopt takes over the claims among these that other leaders made, before they are resent. Such a leader may know that it
+// never sent a claim, and unclaim it; that write may be under way for longer than it leads. If it arrived after the claim
+// was resent from here, the task would wait again and run elsewhere while its node starts it, too. adopt returns the ids
+// of the claims that it could adopt, and updates tasks for the others.
 func (m *Monitor) adopt(ctx context.Context, claims []fleet.Claim, tasks map[string]*task.Task) (map[string]bool, error) {
 	now := m.clock.Now().UnixMilli()
 	var foreign []fleet.Claim
@@ -27,7 +28,7 @@ func (m *Monitor) adopt(ctx context.Context, claims []fleet.Claim, tasks map[str
 	if _, err := m.store.Apply(ctx, changes); err != nil {
 		return nil, fmt.Errorf("take over %d claims of other leaders: %w", len(changes), err)
 	}
-	fresh, err := m.read(ctx, foreign)
+	fresh, err := m.tasksOf(ctx, foreign)
 	if err != nil {
 		return nil, err
 	}

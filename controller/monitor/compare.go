@@ -9,19 +9,19 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// compare brings the picture up to date with the store.
+// compare brings the leader's picture up to date with the store.
 func (m *Monitor) compare(ctx context.Context) error {
 	now := m.clock.Boot()
-	if m.started && now-m.compared < m.cfg.Compare {
+	if m.compared && now-m.comparedAt < m.cfg.Compare {
 		return nil
 	}
 	m.fleet.BeginCompare()
 	var held []fleet.Held
-	var wishes []task.Task
+	var desired []task.Task
 	var outdated []string
 	err := m.store.Active(ctx, func(t *task.Task) error {
 		if t.Desired != "" {
-			wishes = append(wishes, *t)
+			desired = append(desired, *t)
 		}
 		if h, ok := fleet.HeldBy(t); ok {
 			held = append(held, h)
@@ -35,10 +35,10 @@ func (m *Monitor) compare(ctx context.Context) error {
 		return fmt.Errorf("read the tasks that nodes hold: %w", err)
 	}
 	m.fleet.EndCompare(held)
-	m.compared, m.started = m.clock.Boot(), true
+	m.comparedAt, m.compared = m.clock.Boot(), true
 	m.Updated(outdated)
-	if len(wishes) < store.MaxBatch {
-		return nil // a page shows them all
+	if len(desired) < store.MaxBatch {
+		return nil // Desired reads them all
 	}
-	return m.carryOut(ctx, wishes)
+	return m.applyDesired(ctx, desired)
 }

@@ -7,28 +7,31 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 )
 
-// drains takes in which nodes people want drained: nothing is placed there from now on.
-func (m *Monitor) drains(ctx context.Context) error {
+// FollowDraining reads which nodes people drain. When it returns, the fleet shows them and nothing more is placed there.
+// It is safe for concurrent use.
+func (m *Monitor) FollowDraining(ctx context.Context) error {
+	m.draining.Lock() // or an older answer could come last
+	defer m.draining.Unlock()
 	nodes, err := m.store.Draining(ctx)
 	if err != nil {
-		return fmt.Errorf("read which nodes are drained: %w", err)
+		return fmt.Errorf("read which nodes drain: %w", err)
 	}
 	if m.fleet.SetDraining(nodes) {
-		m.room()
+		m.capacity()
 	}
 	return nil
 }
 
-// drain passes on which nodes are to drain, and which are not any more, until their heartbeats say so.
+// drain tells nodes to drain, or not to drain any more, until their heartbeats say so.
 func (m *Monitor) drain(ctx context.Context) error {
-	if err := m.drains(ctx); err != nil {
+	if err := m.FollowDraining(ctx); err != nil {
 		return err
 	}
 	var list []transport.Commands
 	for _, d := range m.fleet.Drains() {
 		list = append(list, transport.Commands{To: d.To, Drain: &d.Drain})
 	}
-	if err := m.order(ctx, orders{list: list}); err != nil {
+	if err := m.control(ctx, commands{list: list}); err != nil {
 		return fmt.Errorf("tell %d nodes to drain, or not to: %w", len(list), err)
 	}
 	return nil

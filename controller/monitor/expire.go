@@ -13,16 +13,16 @@ const expireEvery = time.Minute
 
 // expire removes ended tasks whose retention is over, a page at a time.
 func (m *Monitor) expire(ctx context.Context) error {
-	if m.clock.Boot()-m.expired < expireEvery {
+	if m.clock.Boot()-m.expiredAt < expireEvery {
 		return nil
 	}
 	before := m.clock.Now().Add(-m.cfg.Retention).UnixMilli()
 	n, err := m.store.Expire(ctx, before, store.MaxBatch)
 	if err != nil {
-		return fmt.Errorf("remove tasks that ended before their retention: %w", err)
+		return fmt.Errorf("remove tasks whose retention is over: %w", err)
 	}
 	if n < store.MaxBatch {
-		m.expired = m.clock.Boot()
+		m.expiredAt = m.clock.Boot()
 	}
 	return nil
 }

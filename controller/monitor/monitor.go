@@ -1,17 +1,19 @@
-// Package monitor sees to it that what was asked for happens: it gives away the work of nodes that are gone, sends again what no node has
-// reported, passes on what people asked for, and compares the leader's picture with the store. It runs on the leader only.
+// Package monitor makes what was asked for happen. It reassigns the work of nodes that are gone, resends what no node has
+// reported, forwards what people asked for to the nodes, and compares the leader's picture with the store. It runs on the
+// leader only.
 //
 // Invariants:
 //
-//   - Work is given away, or sent again, only after ingest has taken in everything that was on task.status when the need was seen: a
-//     report that is under way counts.
-//   - What is sent again is the claim as the store has it, to the incarnation that it was made for.
+//   - Work is reassigned or resent only after ingest has taken in everything that was on task.status when the need was
+//     seen: a report that is under way counts.
+//   - What is resent is the claim as the store has it, to the incarnation that it was made for.
 package monitor
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/skalds-go/skalds/controller/fleet"
@@ -19,6 +21,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/registry"
+	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -48,12 +51,12 @@ type Transport interface {
 	Announce(ctx context.Context, term int64, partitions []int) []error
 }
 
-// Ends gives the present ends of all partitions of task.status.
+// Ends knows the present ends of all partitions of task.status.
 type Ends interface {
 	StatusEnds(ctx context.Context) (map[int]kafka.Range, error)
 }
 
-// Progress says how far ingest has come.
+// Progress knows how far ingest has come.
 type Progress interface {
 	Reached(ends map[int]kafka.Range) bool
 }
@@ -72,7 +75,7 @@ type Config struct {
 	Policy      task.Policy
 }
 
-// Monitor is one leader's monitor.
+// Monitor is the monitor of one leadership. Only Updated and FollowDraining are safe for concurrent use.
 type Monitor struct {
 	cfg       Config
 	store     Store
@@ -83,46 +86,76 @@ type Monitor struct {
 	progress  Progress
 	lease     Lease
 	clock     clock.Clock
-	room      func()
+	capacity  func()
 	log       *slog.Logger
 
-	barriers map[fleet.Key]*barrier // what ingest must reach before a node's work is given away
-	resend   *barrier               // what it must reach before claims are sent again; nil = not asked for
-	lists    *lists                 // nodes' lists of tasks that wait for it; nil = none
-	listed   time.Duration          // when lists were read last
-	strays   map[fleet.Key][]string // claims that a node held in its last list though this leader did not know them
-	compared time.Duration
-	started  bool // compared holds
-	expired  time.Duration
-	nowhere  map[int]absence   // partitions of nodes that are not there
-	passed   map[string]passed // wishes that were passed on, by claim id
-	updates  updates
+	lostBarriers  map[fleet.Key]*barrier // what ingest must reach before the work of a lost node is reassigned
+	resendBarrier *barrier               // what it must reach before claims are resent; nil = none are due
+	taskLists     *taskLists             // nodes' task lists that wait for ingest; nil = none
+	listedAt      time.Duration          // when task lists were last read
+	orphans       map[fleet.Key][]string // claims in a node's last task list that this leader did not know
+	compared      bool                   // with the store, at comparedAt
+	comparedAt    time.Duration
+	expiredAt     time.Duration
+	absent        map[int]absence // partitions of nodes that are not there
+	forwarded     map[string]forwarded
+	attachments   attachments
+	draining      sync.Mutex // from the read of which nodes drain until the fleet knows it
 }
 
-// New makes a monitor. Room is called, without blocking, when there may be room or work for the dispatcher.
-func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock, room func(), log *slog.Logger) *Monitor {
-	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c, room: room, log: log,
-		barriers: make(map[fleet.Key]*barrier), strays: make(map[fleet.Key][]string), expired: c.Boot(), listed: c.Boot()}
+// New returns a monitor. It calls capacity, which must not block, when there may be capacity or work for the dispatcher.
+func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock,
+	capacity func(), log *slog.Logger) *Monitor {
+	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c,
+		capacity: capacity, log: log, lostBarriers: make(map[fleet.Key]*barrier), orphans: make(map[fleet.Key][]string),
+		expiredAt: c.Boot(), listedAt: c.Boot()}
 }
 
-// Round looks at all nodes and claims once. It says whether something waits for ingest, so that the next round should come soon. Each part
-// is tried whatever became of the others: they need different dependencies.
+// Round looks at all nodes and claims once. It reports whether something waits for ingest, so that the next round should
+// come soon. A part that fails does not keep the others from being tried, since they need different dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
-	err = errors.Join(m.observe(ctx), m.tell(ctx), m.drain(ctx), m.compare(ctx), m.compareLists(ctx), m.aside(ctx), m.again(ctx), m.Desired(ctx), m.expire(ctx))
-	return len(m.barriers) > 0 || m.resend != nil, err
+	err = errors.Join(
+		m.observe(ctx),
+		m.announce(ctx),
+		m.drain(ctx),
+		m.compare(ctx),
+		m.compareTaskLists(ctx),
+		m.cordonUnresponsive(ctx),
+		m.resend(ctx),
+		m.Desired(ctx),
+		m.expire(ctx),
+	)
+	return len(m.lostBarriers) > 0 || m.resendBarrier != nil, err
 }
 
-// Prime takes in the claims that nodes hold, and the nodes, before the first round. It gives nothing away. A registry that does not answer
-// keeps no leader from its work: nodes that it does not answer either are heard over Kafka.
+// Prime takes in the nodes and the claims that they hold, before the first round. It reassigns nothing. A registry that
+// does not answer does not keep the leader from its work: nodes that it does not answer either are heard over Kafka.
 func (m *Monitor) Prime(ctx context.Context) error {
-	if err := errors.Join(m.drains(ctx), m.compare(ctx)); err != nil {
+	if err := errors.Join(m.FollowDraining(ctx), m.compare(ctx)); err != nil {
 		return err
 	}
 	if err := m.observe(ctx); err != nil && ctx.Err() == nil {
 		m.log.Warn("the nodes cannot be read; only those that are heard over Kafka take work", "error", err)
 	}
-	if err := m.tell(ctx); err != nil {
-		m.log.Debug("some nodes do not know of this leader yet", "error", err) // the next round tells them
+	if err := m.announce(ctx); err != nil {
+		m.log.Debug("some nodes do not know of this leader yet; the next round tells them", "error", err)
 	}
 	return nil
+}
+
+// each calls do for each item and returns the last error. An item that fails does not hold up the others, unless none of
+// them could succeed: the context is over, or a dependency is unavailable.
+func each[T any](ctx context.Context, items []T, do func(T) error) error {
+	var failure error
+	for _, item := range items {
+		err := do(item)
+		if err == nil {
+			continue
+		}
+		failure = err
+		if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, registry.ErrUnavailable) {
+			break
+		}
+	}
+	return failure
 }

@@ -10,35 +10,63 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// again sends claims again of which no node has said anything in time.
-func (m *Monitor) again(ctx context.Context) error {
+// resend sends claims again that their nodes have not reported in time.
+func (m *Monitor) resend(ctx context.Context) error {
 	due := m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch)
 	if len(due) == 0 {
-		m.resend = nil
+		m.resendBarrier = nil
 		return nil
 	}
-	if m.resend == nil {
+	if m.resendBarrier == nil {
 		b, err := m.barrier(ctx)
 		if err != nil {
-			return fmt.Errorf("send %d claims again: %w", len(due), err)
+			return fmt.Errorf("resend %d claims: %w", len(due), err)
 		}
-		m.resend = b
+		m.resendBarrier = b
 	}
-	if there, err := m.reached(ctx, m.resend); err != nil || !there {
+	if reached, err := m.reached(ctx, m.resendBarrier); err != nil || !reached {
 		return err
 	}
-	m.resend = nil
+	m.resendBarrier = nil
 	due = m.fleet.Due(m.clock.Boot(), m.cfg.ResendAfter, store.MaxBatch) // some may have been reported meanwhile
-	tasks, err := m.read(ctx, due)
-	if err != nil {
+	batches, err := m.resendable(ctx, due)
+	if err != nil || len(batches) == 0 || !m.lease.Valid() {
 		return err
+	}
+	for i, r := range m.transport.Assign(ctx, m.lease.Term(), batches) {
+		b := &batches[i]
+		if r.Err != nil {
+			return fmt.Errorf("resend %d claims to node %s: %w", len(b.Tasks), b.To.Node, r.Err)
+		}
+		resent := make([]string, 0, len(b.Tasks))
+		for j := range b.Tasks {
+			t := &b.Tasks[j]
+			// Its node has such a claim from a leader that could send it, or the task waits again when the node is gone.
+			if reason, never := r.Never[j]; never {
+				m.log.Warn("a claim that was not reported cannot be resent", "task", t.ID, "node", t.Executor, "error", reason)
+				continue
+			}
+			resent = append(resent, t.ClaimID)
+		}
+		m.fleet.Resent(resent)
+		m.log.Info("resent claims that were not reported", "node", b.To.Node, "tasks", len(resent))
+	}
+	return nil
+}
+
+// resendable returns what is to be resent of due claims, by node. It drops the claims that are over, and notes that the
+// others were looked at.
+func (m *Monitor) resendable(ctx context.Context, due []fleet.Claim) ([]transport.Batch, error) {
+	tasks, err := m.tasksOf(ctx, due)
+	if err != nil {
+		return nil, err
 	}
 	adopted, err := m.adopt(ctx, due, tasks)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var batches []transport.Batch
-	var touched, over []string
+	var present, over []string
 	at := make(map[fleet.Key]int)
 	for _, c := range due {
 		t, ok := tasks[c.TaskID]
@@ -46,7 +74,7 @@ func (m *Monitor) again(ctx context.Context) error {
 			over = append(over, c.ID)
 			continue
 		}
-		touched = append(touched, c.ID)
+		present = append(present, c.ID)
 		to, there := m.fleet.Target(c.Key)
 		if t.LifecycleStatus != task.Assigning || !there || c.Foreign && !adopted[c.ID] {
 			continue
@@ -61,27 +89,8 @@ func (m *Monitor) again(ctx context.Context) error {
 	}
 	m.fleet.Drop(over)
 	if len(over) > 0 {
-		m.room()
+		m.capacity()
 	}
-	m.fleet.Sent(touched, m.clock.Boot())
-	if len(batches) == 0 || !m.lease.Valid() {
-		return nil
-	}
-	for i, r := range m.transport.Assign(ctx, m.lease.Term(), batches) {
-		if r.Err != nil {
-			return fmt.Errorf("send %d claims again to node %s: %w", len(batches[i].Tasks), batches[i].To.Node, r.Err)
-		}
-		ids := make([]string, 0, len(batches[i].Tasks))
-		for j := range batches[i].Tasks {
-			t := &batches[i].Tasks[j]
-			if why, never := r.Never[j]; never { // its node has it from a leader that could send it, or it waits again when the node is gone
-				m.log.Warn("a claim that was not reported cannot be sent again", "task", t.ID, "node", t.Executor, "error", why)
-				continue
-			}
-			ids = append(ids, t.ClaimID)
-		}
-		m.fleet.Resent(ids)
-		m.log.Info("sent claims again that were not reported", "node", batches[i].To.Node, "tasks", len(ids))
-	}
-	return nil
+	m.fleet.Sent(present, m.clock.Boot())
+	return batches, nil
 }

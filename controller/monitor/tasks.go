@@ -8,14 +8,14 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// holds says whether the task's present claim is c.
+// holds reports whether c is the task's present claim.
 func holds(t *task.Task, c fleet.Claim) bool {
 	h, ok := fleet.HeldBy(t)
 	return ok && h.ID == c.ID && h.Key == c.Key
 }
 
-// read gives the tasks of claims by id.
-func (m *Monitor) read(ctx context.Context, claims []fleet.Claim) (map[string]*task.Task, error) {
+// tasksOf reads the tasks of claims, by id.
+func (m *Monitor) tasksOf(ctx context.Context, claims []fleet.Claim) (map[string]*task.Task, error) {
 	ids := make([]string, len(claims))
 	for i, c := range claims {
 		ids[i] = c.TaskID
