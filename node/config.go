@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/skalds-go/skalds/pkg/clock"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/connect"
 )
@@ -38,19 +38,20 @@ func (c *Config) check() error {
 // Option changes what a node works with.
 type Option func(*Node)
 
-// WithBus has the node use b in place of a Kafka client made from the configuration. The caller closes it.
-func WithBus[R Reader](b ReadableBus[R]) Option {
-	return func(n *Node) { n.bus = busOf(b) }
-}
-
-// WithRegistry has the node use r in place of the Redis registry of the configuration. The caller closes it.
-func WithRegistry(r Registry) Option {
-	return func(n *Node) { n.registry = r }
-}
-
-// WithClock has the node use c in place of the machine's clock.
-func WithClock(c clock.Clock) Option {
-	return func(n *Node) { n.clock = c }
+// WithSeams replaces what the node uses of the world around it, as far as the fields of s are set: Kafka, the registry, the clock. It is for
+// tests; see package nodetest. The caller closes what it gives.
+func WithSeams(s session.Seams) Option {
+	return func(n *Node) {
+		if s.Bus != nil {
+			n.seams.Bus = s.Bus
+		}
+		if s.Registry != nil {
+			n.seams.Registry = s.Registry
+		}
+		if s.Clock != nil {
+			n.seams.Clock = s.Clock
+		}
+	}
 }
 
 // WithVersion has the node's heartbeats say v as its version, for people to read: that of your program. The default is the version of the
@@ -81,35 +82,35 @@ func defaultLogger(c *Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level.Slog()}))
 }
 
-// connect makes the clients that no option gave. They connect when they are first used. The function closes them.
-func (n *Node) connect() (bus, Registry, func(), error) {
-	b, reg := n.bus, n.registry
+// connect makes the clients that no option has brought. They connect when they are first used. The function closes them.
+func (n *Node) connect() (seams session.Seams, closeAll func(), err error) {
+	seams = n.seams
 	var closers []func()
-	closeAll := func() {
+	closeAll = func() {
 		for _, c := range closers {
 			c()
 		}
 	}
-	if b.Bus == nil {
+	if seams.Bus == nil {
 		client, err := connect.Kafka(n.cfg.Kafka, "skalds-node-"+n.cfg.ID, n.log)
 		if err != nil {
-			return bus{}, nil, nil, fmt.Errorf("node: %w", err)
+			return seams, nil, fmt.Errorf("node: %w", err)
 		}
-		b = busOf(client)
+		seams.Bus = session.BusOf(client)
 		closers = append(closers, client.Close)
 	}
-	if reg == nil {
+	if seams.Registry == nil {
 		r, err := connect.Redis(n.cfg.Redis, n.log)
 		if err != nil {
 			closeAll()
-			return bus{}, nil, nil, fmt.Errorf("node: %w", err)
+			return seams, nil, fmt.Errorf("node: %w", err)
 		}
-		reg = r
+		seams.Registry = r
 		closers = append(closers, func() {
 			if err := r.Close(); err != nil {
 				n.log.Debug("close the registry", "error", err)
 			}
 		})
 	}
-	return b, reg, closeAll, nil
+	return seams, closeAll, nil
 }

@@ -1,26 +1,15 @@
-// Package node is the SDK for programs that run tasks, and the node process itself.
+// Package node is the SDK for programs that run tasks.
 //
 //	n, err := node.New(node.ConfigFromEnv())
 //	node.Handle(n, "resize", func(ctx context.Context, in Resize) (Resized, error) { … })
 //	err = n.Run(ctx)
 //
-// A node reads one partition of task.assign and of task.control, runs a handler for each claim that is meant for it, reports on
-// task.status, and renews its registration. One registration is a session; a session that lost its trust ends all its work, and the
-// node begins another one, under a new incarnation that owns none of the old work.
+// A node registers itself, is assigned tasks of the classes that it has handlers for, runs them, and reports what becomes of them. It needs no
+// address of its own: all that it has to reach is Kafka and Redis.
 //
-//	task.assign ──► assign reader ──┐            ┌──► handler (one goroutine each)
-//	                                ├──► claims ─┤
-//	task.control ─► control reader ─┘     │      └──► flusher ──► task.status
-//	                                      └─────────► beater ───► registry ───► trust
+// A handler may run more than once for one task: after a failure, and when its node dies or is cut off. Each run has a number,
+// [Task].Attempt. A node that nothing confirms any more ends the contexts of all its handlers, with the cause [ErrLeaseLost], before the
+// tasks run elsewhere. Handlers that return within NODE_STOP_MARGIN then never overlap.
 //
-// Invariants:
-//
-//   - A node registers only once it reads from end offsets that were taken before (registered means ready).
-//   - Never more handlers run than the capacity, and no claim is started twice, whatever copies of it arrive.
-//   - Nothing is started, reported or renewed after the trust has ended: (time at which the last confirmed heartbeat was SENT) +
-//     NODE_LOST_AFTER - NODE_STOP_MARGIN, by a clock that runs on in suspend. A late answer does not stretch it.
-//   - Reports are state, not a queue: each claim has one newest report, which is sent until the bus has it, and a final one until
-//     the leader has confirmed that it is settled. A claim is forgotten only then.
-//   - Control never waits for a handler, and no handler keeps another claim from starting while there is room.
-//   - Everything held in memory is bounded (see the limits in claims.go).
+// Package nodetest tests handlers from end to end, in memory. Package session is what runs below.
 package node

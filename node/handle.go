@@ -6,20 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/node/session"
 )
 
 // MaxClassBytes is the longest class name.
 const MaxClassBytes = 256
-
-// maxErrorBytes is what the error text of a failed run is cut to.
-const maxErrorBytes = 8 << 10
 
 // Handler runs one task: its attachments in, its result out, both JSON. Nil attachments mean that the task has none; an empty result
 // is none.
@@ -111,8 +107,8 @@ func (n *Node) Use(middleware ...Middleware) {
 	n.middleware = append(n.middleware, middleware...)
 }
 
-// chain gives the handlers within their middleware. No handler can be added from then on.
-func (n *Node) chain() (map[string]Handler, error) {
+// chain returns the handlers within their middleware. No handler can be added from then on.
+func (n *Node) chain() (map[string]session.Handler, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ran {
@@ -122,28 +118,14 @@ func (n *Node) chain() (map[string]Handler, error) {
 		return nil, errors.New("node: no class has a handler: call node.Handle before Run")
 	}
 	n.ran = true
-	chained := make(map[string]Handler, len(n.handlers))
+	chained := make(map[string]session.Handler, len(n.handlers))
 	for class, h := range n.handlers {
 		for _, wrap := range slices.Backward(n.middleware) {
 			h = wrap(h)
 		}
-		chained[class] = h
+		chained[class] = func(ctx context.Context, run *session.Run, attachments json.RawMessage) (json.RawMessage, error) {
+			return h(withTask(ctx, run), attachments)
+		}
 	}
 	return chained, nil
 }
-
-// panicError is what a panic of a handler becomes.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
-
-// errGoexit is what runtime.Goexit in a handler becomes.
-var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) in place of returning")
-
-func newPanicError(value any) *panicError { return &panicError{value: value, stack: debug.Stack()} }
-
-// errorText is what a report says of an error.
-func errorText(err error) string { return events.Clip(err.Error(), maxErrorBytes) }

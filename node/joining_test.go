@@ -10,6 +10,7 @@ import (
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/bustest"
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -19,7 +20,7 @@ import (
 func TestANodeThatLostItsPlaceWhileItJoinedBeginsAnew(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}
-		n := w.node("n", nil, node.WithRegistry(reg))
+		n := w.node("n", nil, node.WithSeams(session.Seams{Registry: reg}))
 		b := newBlocker()
 		node.Handle(n, "c", b.run)
 		first, beats := "", 0
@@ -50,7 +51,7 @@ func TestANodeThatLostItsPlaceWhileItJoinedBeginsAnew(t *testing.T) {
 func TestS19_RegisteredMeansReady(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}
-		n := w.node("n", nil, node.WithRegistry(reg))
+		n := w.node("n", nil, node.WithSeams(session.Seams{Registry: reg}))
 		var tk events.AssignedTask
 		reg.set(func(ctx context.Context, rn *registry.Node, beat func(context.Context, *registry.Node) error) error {
 			if err := beat(ctx, rn); err != nil || rn.Counter > 1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -131,7 +132,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 // hooked is a registry whose heartbeats a test can bend.
 type hooked struct {
-	node.Registry
+	session.Registry
 	mu   sync.Mutex
 	beat func(ctx context.Context, n *registry.Node, beat func(context.Context, *registry.Node) error) error
 	sent []time.Time // of every heartbeat

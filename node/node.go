@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,22 +10,21 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/interrupt"
+	"github.com/skalds-go/skalds/pkg/loop"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
 // Node runs tasks. Make one with [New], give it handlers, then call [Node.Run] once.
 type Node struct {
-	cfg      Config
-	log      *slog.Logger
-	clock    clock.Clock
-	bus      bus      // without a Bus: made from cfg
-	registry Registry // nil: made from cfg
-	limits   limits
-	version  string
-	hurry    func()        // closes hurried, once
-	hurried  chan struct{} // closed: no drain waits for what runs
+	cfg     Config
+	log     *slog.Logger
+	seams   session.Seams // what is not set is made from cfg
+	version string
+	hurry   func()    // closes hurried, once
+	hurried loop.Wake // closed: no drain waits for what runs
 
 	mu         sync.Mutex
 	ran        bool
@@ -36,7 +34,9 @@ type Node struct {
 
 // New makes a node. It connects to nothing. The error names every problem of the configuration, also those that [ConfigFromEnv] met.
 func New(cfg Config, opts ...Option) (*Node, error) {
-	n := &Node{cfg: cfg, clock: clock.System{}, limits: defaultLimits, version: builtVersion(), handlers: map[string]Handler{}, hurried: make(chan struct{})}
+	n := &Node{
+		cfg: cfg, seams: session.Seams{Clock: clock.System{}}, version: builtVersion(), handlers: map[string]Handler{}, hurried: make(loop.Wake),
+	}
 	n.hurry = sync.OnceFunc(func() { close(n.hurried) })
 	for _, opt := range opts {
 		opt(n)
@@ -70,28 +70,14 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.checkTemplate(&template); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
-	b, reg, closeAll, err := n.connect()
+	seams, closeAll, err := n.connect()
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	st, err := openState(n.cfg.StateDir, n.cfg.ID, n.log)
-	if err != nil {
-		return err
-	}
-	for ctx.Err() == nil {
-		s := newSession(ctx, n, b, reg, handlers, template)
-		s.state = st
-		if err := s.run(ctx); !errors.Is(err, errAgain) {
-			if err == nil {
-				st.close() // else handlers run on, and the lock ends with the process
-			}
-			return err
-		}
-		template = s.successor(template)
-	}
-	st.close()
-	return nil
+	return session.Serve(ctx, session.Config{
+		Node: &n.cfg.Node, Template: template, Handlers: handlers, Log: n.log, Hurry: n.hurried, Seams: seams,
+	})
 }
 
 // Hurry has a drain end the contexts of what still runs now, not after DRAIN_SOFT. One that has not begun will do so when it begins. It may
@@ -117,16 +103,16 @@ func builtVersion() string {
 }
 
 // template is what every heartbeat says.
-func (n *Node) template(handlers map[string]Handler) registry.Node {
+func (n *Node) template(handlers map[string]session.Handler) registry.Node {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "" // the address is for people only
 	}
 	return registry.Node{
-		ID: n.cfg.ID, Incarnation: newIncarnation(), Mode: string(n.cfg.Mode), State: registry.Online,
+		ID: n.cfg.ID, Incarnation: session.NewIncarnation(), Mode: string(n.cfg.Mode), State: registry.Online,
 		Classes: slices.Sorted(maps.Keys(handlers)), Labels: n.cfg.Labels, Capacity: n.cfg.Capacity, Prefetch: n.cfg.Prefetch,
 		CapacityByClass: n.cfg.CapacityByClass,
-		Protocol:        protocol, Address: host, Version: n.version,
+		Protocol:        session.Protocol, Address: host, Version: n.version,
 	}
 }
 
@@ -135,7 +121,7 @@ func (n *Node) checkTemplate(t *registry.Node) error {
 	if err := registry.Check(t); err != nil {
 		return err
 	}
-	if why := registry.Validate(t, n.clock.Now().UnixMilli()); why != "" {
+	if why := registry.Validate(t, n.seams.Clock.Now().UnixMilli()); why != "" {
 		return fmt.Errorf("no controller would give work to node %s: %s", t.ID, why)
 	}
 	for class := range t.CapacityByClass {

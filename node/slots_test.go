@@ -10,6 +10,7 @@ import (
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -158,7 +159,7 @@ func TestSlotsOfAnAbandonedHandler(t *testing.T) {
 func TestTurnOverAChangeOfLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}
-		n := w.node("n", nil, node.WithRegistry(reg))
+		n := w.node("n", nil, node.WithSeams(session.Seams{Registry: reg}))
 		node.Handle(n, "c", noop)
 		w.start(n)
 		read := func() registry.Node {

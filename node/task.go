@@ -3,26 +3,26 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"math"
 
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // The causes with which a handler's context ends (context.Cause).
 var (
 	// ErrCancelled says that a person cancelled the task.
-	ErrCancelled = errors.New("task cancelled")
+	ErrCancelled = session.ErrCancelled
 	// ErrLeaseLost says that nothing confirms this node any more: its tasks are about to run elsewhere, and no result counts.
-	ErrLeaseLost = errors.New("lease lost")
+	ErrLeaseLost = session.ErrLeaseLost
 	// ErrDraining says that the node stops; the task runs elsewhere, as interrupted.
-	ErrDraining = errors.New("node is draining")
+	ErrDraining = session.ErrDraining
 	// ErrTimeout says that this run has taken longer than the task's timeoutMs. It counts as a failure.
-	ErrTimeout = errors.New("the run took longer than the task's timeoutMs")
+	ErrTimeout = session.ErrTimeout
 	// ErrDeadline says that the task's deadlineDateTime has come. It is not tried again.
-	ErrDeadline = errors.New("the task's deadline has passed")
+	ErrDeadline = session.ErrDeadline
 )
 
 // maxProgressBytes is what a progress message is cut to.
@@ -36,14 +36,21 @@ type Task struct {
 	Priority  int   // 0..10, 10 first
 	Slots     int   // of the node's capacity that it takes, at least 1; 0 outside of a run
 
-	session *session
-	claim   *claim
+	run *session.Run
 }
 
 type taskKey struct{}
 
-// TaskFrom gives the run that the handler's context belongs to. For any other context, as in a handler's unit test, it gives an
-// empty Task that can be used like any.
+// withTask returns the context of a handler that is called for a run.
+func withTask(ctx context.Context, run *session.Run) context.Context {
+	t := run.Task()
+	return context.WithValue(ctx, taskKey{}, &Task{
+		ID: t.ID, ClassName: t.ClassName, Attempt: t.Attempt, Priority: t.Priority, Slots: t.Width(), run: run,
+	})
+}
+
+// TaskFrom returns the run that the handler's context belongs to. For any other context, as in a handler's unit test, it returns an empty
+// Task that can be used like any.
 func TaskFrom(ctx context.Context) *Task {
 	if t, ok := ctx.Value(taskKey{}).(*Task); ok {
 		return t
@@ -51,71 +58,54 @@ func TaskFrom(ctx context.Context) *Task {
 	return &Task{}
 }
 
-// Progress tells how far the run is: percent is brought into 0..100, and the message is cut to 1 KiB. It is cheap and never waits:
-// the newest word wins, and a task's words go out at most about four times a second.
+// Progress reports how far the run is. Percent is brought into 0..100, and the message is cut to 1 KiB. Progress is cheap and never blocks.
+// Only the newest progress counts; it is sent at most about four times a second.
 func (t *Task) Progress(percent float64, message string) {
-	if t.session == nil {
+	if t.run == nil {
 		return
 	}
 	if math.IsNaN(percent) {
 		percent = 0
 	}
-	t.session.say(t.claim, task.Progress{Percent: min(max(percent, 0), 100), Message: events.Clip(message, maxProgressBytes)})
+	t.run.SetProgress(task.Progress{Percent: min(max(percent, 0), 100), Message: events.Clip(message, maxProgressBytes)})
 }
 
-// Paused gives a channel that is closed while a person wants the task paused. A handler that sees it closed brings its work to a place where
-// it can rest, and calls [Task.WaitWhilePaused]. After a pause there is a new channel.
+// Paused returns a channel that is closed while a person wants the task paused. A handler that finds it closed brings its work to a point
+// where it can stop, and calls [Task.WaitWhilePaused]. After a pause there is a new channel.
 func (t *Task) Paused() <-chan struct{} {
-	if t.session == nil {
+	if t.run == nil {
 		return nil
 	}
-	return steered(t, func(s *steer) chan struct{} { return s.asked })
+	return t.run.PauseRequested()
 }
 
-// WaitWhilePaused returns at once unless a person wants the task paused. Then the run counts as paused, and it waits until it may go on, or
-// until ctx ends; it gives the cause of that. A handler calls it at the places where it can rest, such as between two steps. One that never
-// calls it runs on, and its task stays Running with the wish in desired.
+// WaitWhilePaused returns at once unless a person wants the task paused. Otherwise the run counts as paused, and WaitWhilePaused blocks until
+// it may go on, or until ctx ends; it returns the cause of that. A handler calls it where its work can stop, such as between two steps. The
+// task of a handler that never calls it stays Running, with the request in desired.
 //
-// A paused run keeps its slot. Its timeout stands still, its deadline does not. A pause that nobody has looked at may be undone unseen.
+// A paused run keeps its slot. Its timeout stands still, its deadline does not. A pause that the handler has not looked at may be undone
+// without its notice.
 func (t *Task) WaitWhilePaused(ctx context.Context) error {
-	for t.session != nil && ctx.Err() == nil {
-		goOn, pause := t.session.rest(t.claim)
-		if !pause {
-			break
-		}
-		signal(t.session.wake)
-		select {
-		case <-goOn:
-		case <-ctx.Done():
-		}
+	if t.run != nil {
+		t.run.WaitWhilePaused(ctx)
 	}
 	return context.Cause(ctx) //nolint:wrapcheck // as documented
 }
 
-// Updates gives the task's new attachments when a person has replaced them; nil stands for none. The channel holds the newest ones only: a
-// handler that is slow misses those in between, never the last. It is the same channel for the whole run, and is never closed.
+// Updates returns a channel with the task's new attachments when a person has replaced them; nil stands for none. The channel holds only the
+// newest: a slow handler misses those in between, never the last. It is the same channel for the whole run, and is never closed.
 func (t *Task) Updates() <-chan json.RawMessage {
-	if t.session == nil {
+	if t.run == nil {
 		return nil
 	}
-	return steered(t, func(s *steer) chan json.RawMessage { return s.updates })
+	return t.run.Updates()
 }
 
-// steered reads a channel of a run; nil when it is over.
-func steered[T any](t *Task, channel func(*steer) chan T) chan T {
-	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	if t.claim.state != running {
-		return nil
-	}
-	return channel(t.claim.steering())
-}
-
-// Logger is the node's logger with the task's id, class and attempt.
+// Logger returns the node's logger with the task's id, class and attempt.
 func (t *Task) Logger() *slog.Logger {
 	log := slog.Default()
-	if t.session != nil {
-		log = t.session.log
+	if t.run != nil {
+		log = t.run.Logger()
 	}
 	return log.With("task", t.ID, "class", t.ClassName, "attempt", t.Attempt)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -29,7 +30,7 @@ func TestTrustEndsByTheSendingOfTheLastConfirmedBeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				reg := &hooked{Registry: w.Registry}
-				n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 }, node.WithRegistry(reg))
+				n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 }, node.WithSeams(session.Seams{Registry: reg}))
 				b := newBlocker()
 				node.Handle(n, "c", b.run)
 				w.start(n)
@@ -75,7 +76,7 @@ func TestTrustEndsByTheSendingOfTheLastConfirmedBeat(t *testing.T) {
 func TestSlowBeatDoesNotStretchTheTrust(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}
-		n := w.node("n", nil, node.WithRegistry(reg))
+		n := w.node("n", nil, node.WithSeams(session.Seams{Registry: reg}))
 		b := newBlocker()
 		node.Handle(n, "c", b.run)
 		w.start(n)
@@ -118,7 +119,7 @@ func TestAClockThatIsSetBackIsNotHeldAgainstTheNode(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := &stepped{Clock: w.Clock}
 		c.by.Store(int64(1000 * time.Hour))
-		n := w.node("n", nil, node.WithClock(c))
+		n := w.node("n", nil, node.WithSeams(session.Seams{Clock: c}))
 		node.Handle(n, "c", noop)
 		w.start(n)
 		if rn := w.nextBeat("n"); registry.Validate(&rn, time.Now().UnixMilli()) == "" {
@@ -137,7 +138,7 @@ func TestSuspend(t *testing.T) {
 	t.Run("before a report", func(t *testing.T) {
 		bubble(t, func(w *world) {
 			c := &sleeper{Clock: w.Clock}
-			n := w.node("n", nil, node.WithClock(c))
+			n := w.node("n", nil, node.WithSeams(session.Seams{Clock: c}))
 			node.Handle(n, "c", noop)
 			w.start(n)
 			w.Bus.Fail(func(_ context.Context, topic string, _ int, _ []kafka.Record) (bool, error) {
@@ -156,7 +157,7 @@ func TestSuspend(t *testing.T) {
 	t.Run("before a start", func(t *testing.T) {
 		bubble(t, func(w *world) {
 			c := &sleeper{Clock: w.Clock}
-			n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 }, node.WithClock(c))
+			n := w.node("n", func(c *node.Config) { c.Capacity, c.Prefetch = 1, 1 }, node.WithSeams(session.Seams{Clock: c}))
 			b := newBlocker()
 			node.Handle(n, "c", b.stubborn)
 			w.start(n)
@@ -176,7 +177,7 @@ func TestSuspend(t *testing.T) {
 		bubble(t, func(w *world) {
 			c := &sleeper{Clock: w.Clock}
 			reg := &hooked{Registry: w.Registry}
-			n := w.node("n", nil, node.WithClock(c), node.WithRegistry(reg))
+			n := w.node("n", nil, node.WithSeams(session.Seams{Clock: c, Registry: reg}))
 			node.Handle(n, "c", noop)
 			w.start(n)
 			first, _, err := w.Registry.Node(w.ctx, "n")

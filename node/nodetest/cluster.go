@@ -17,6 +17,7 @@ import (
 	"github.com/skalds-go/skalds/events/bustest"
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/registry"
@@ -83,7 +84,7 @@ func Config(id string) node.Config {
 
 // Options have a node use the cluster.
 func (c *Cluster) Options() []node.Option {
-	return []node.Option{node.WithBus(c.Bus), node.WithRegistry(c.Registry), node.WithClock(c.Clock)}
+	return []node.Option{node.WithSeams(session.Seams{Bus: session.BusOf(c.Bus), Registry: c.Registry, Clock: c.Clock})}
 }
 
 // Start runs n and returns once it is registered. The function that it returns stops it and gives what Run returned; Close calls it

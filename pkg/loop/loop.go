@@ -15,7 +15,7 @@ type Loop struct {
 	// Wakes run the next step before its time. There are at most [MaxWakes].
 	Wakes []Wake
 	// Step does the work once and returns when it wants to run next. By is the wake that fired; it is nil when the step's time came.
-	// After an error the runner pauses by Backoff instead, unless the step returned [Done].
+	// After an error the runner pauses by Backoff instead, unless the step returned [Done] or a [Next.Regardless].
 	Step func(ctx context.Context, by Wake) (Next, error)
 	// First says when the first step runs. The zero value means at once.
 	First Next
@@ -37,6 +37,7 @@ type Next struct {
 	after time.Duration // a wait that a wake ends; below zero it lasts until one does
 	done  bool
 	keep  bool
+	pace  bool
 }
 
 // After runs the next step after d, or when a wake fires before.
@@ -64,6 +65,12 @@ func (n Next) RestFirst(d time.Duration) Next {
 // the doubled pause.
 func (n Next) KeepBackoff() Next {
 	n.keep = true
+	return n
+}
+
+// Regardless returns n for a step that keeps its own pace also when it fails: the runner does not pause by Backoff.
+func (n Next) Regardless() Next {
+	n.pace = true
 	return n
 }
 

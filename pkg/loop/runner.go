@@ -51,7 +51,7 @@ func (r Runner) Run(ctx context.Context, l Loop) {
 			return
 		default:
 			failures++
-			if !next.done {
+			if !next.done && !next.pace {
 				next = Rest(l.Backoff.Pause(failures, r.Jitter()))
 			}
 			if !said && !errors.Is(err, ErrSilent) && l.Failure != "" {

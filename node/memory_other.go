@@ -1,6 +1,0 @@
-//go:build !linux
-
-package node
-
-// memoryTotal is not known here.
-func memoryTotal() int64 { return 0 }

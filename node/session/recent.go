@@ -1,0 +1,41 @@
+package session
+
+// recent is a set of the newest keys that were put into it, at most limit of them.
+type recent[K comparable] struct {
+	limit int
+	place map[K]int // in the ring
+	ring  []K
+	next  int // the place that is written next, once the ring is full
+}
+
+func newRecent[K comparable](limit int) *recent[K] {
+	return &recent[K]{limit: limit, place: map[K]int{}}
+}
+
+func (r *recent[K]) has(k K) bool { _, ok := r.place[k]; return ok }
+
+// add puts k in; the oldest key makes room.
+func (r *recent[K]) add(k K) {
+	if r.has(k) {
+		return
+	}
+	if len(r.ring) < r.limit {
+		r.place[k] = len(r.ring)
+		r.ring = append(r.ring, k)
+		return
+	}
+	if old := r.ring[r.next]; r.has(old) && r.place[old] == r.next { // else it was taken, and may have another place by now
+		delete(r.place, old)
+	}
+	r.place[k], r.ring[r.next] = r.next, k
+	r.next = (r.next + 1) % r.limit
+}
+
+// remove says whether k was in the set, and takes it out. Its place in the ring stays used until its time comes.
+func (r *recent[K]) remove(k K) bool {
+	if !r.has(k) {
+		return false
+	}
+	delete(r.place, k)
+	return true
+}
