@@ -10,6 +10,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -19,7 +20,7 @@ type deafBus struct {
 	deaf atomic.Bool
 }
 
-func (d *deafBus) Reader(topic string, partition int, from kafka.Position) node.Reader {
+func (d *deafBus) Reader(topic string, partition int, from kafka.Position) session.Reader {
 	return &deafReader{d, d.Bus.Reader(topic, partition, from)}
 }
 
@@ -43,7 +44,7 @@ func (r *deafReader) Next(ctx context.Context) ([]kafka.Record, error) {
 // deafNode starts a node that can be made deaf. It runs work and wait as the others do.
 func (s *system) deafNode(id string) *deafBus {
 	d := &deafBus{Bus: s.bus}
-	n, err := node.New(nodetest.Config(id), node.WithBus[node.Reader](d), node.WithRegistry(s.registry), node.WithClock(s.clock), node.WithLogger(s.log))
+	n, err := node.New(nodetest.Config(id), node.WithSeams(session.Seams{Bus: d, Registry: s.registry, Clock: s.clock}), node.WithLogger(s.log))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -54,7 +55,7 @@ func TestC19_ANodeLeavesAloneWhatItDoesNotKnow(t *testing.T) {
 
 // boasts is a registry of a node that says it knows a class more than it does.
 type boasts struct {
-	node.Registry
+	session.Registry
 	class string
 }
 

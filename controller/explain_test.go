@@ -9,6 +9,7 @@ import (
 
 	"github.com/skalds-go/skalds/controller/placement"
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -66,7 +67,7 @@ func (s *system) clients() []*client.Client {
 
 // odd is a registry of a node that says of itself what cannot be.
 type odd struct {
-	node.Registry
+	session.Registry
 	say func(*registry.Node)
 }
 

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // hesitant is a registry whose answers to a node can be lost, before or after they had their effect.
 type hesitant struct {
-	node.Registry
+	session.Registry
 	deaf, mute atomic.Bool // requests get lost; answers get lost
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
 	"github.com/skalds-go/skalds/node/nodetest"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/store"
@@ -74,7 +75,7 @@ func (s *system) controllerWith(bend func(*controller.Deps), change ...func(*con
 // cuttable is a node's way to the others, which a test can cut: to everything, as a machine that dies.
 type cuttable struct {
 	*bustest.Bus
-	registry node.Registry
+	registry session.Registry
 	cut      atomic.Bool
 }
 
@@ -101,7 +102,7 @@ func (c *cuttable) Leave(ctx context.Context, id, incarnation string) error {
 	return c.registry.Leave(ctx, id, incarnation)
 }
 
-func (c *cuttable) Reader(topic string, partition int, from kafka.Position) node.Reader {
+func (c *cuttable) Reader(topic string, partition int, from kafka.Position) session.Reader {
 	return &cutReader{c, c.Bus.Reader(topic, partition, from)}
 }
 
@@ -132,13 +133,13 @@ func (s *system) node(id string, change ...func(*node.Config)) member {
 }
 
 // nodeOn starts a node on a registry of its own.
-func (s *system) nodeOn(id string, reg node.Registry, change ...func(*node.Config)) member {
+func (s *system) nodeOn(id string, reg session.Registry, change ...func(*node.Config)) member {
 	cfg := nodetest.Config(id)
 	for _, f := range change {
 		f(&cfg)
 	}
 	c := &cuttable{Bus: s.bus, registry: reg}
-	n, err := node.New(cfg, node.WithBus[node.Reader](c), node.WithRegistry(c), node.WithClock(s.clock), node.WithLogger(s.log))
+	n, err := node.New(cfg, node.WithSeams(session.Seams{Bus: c, Registry: c, Clock: s.clock}), node.WithLogger(s.log))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // proven is a registry of a node that has proof of its predecessor's death.
 type proven struct {
-	node.Registry
+	session.Registry
 	replaces string
 	crashed  bool
 }

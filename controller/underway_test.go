@@ -10,6 +10,7 @@ import (
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/node"
+	"github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/registry"
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -122,7 +123,7 @@ func TestC40_AKilledNodesFetchedEventsAreNotLost(t *testing.T) {
 }
 
 // slowly is a registry whose first answer to a node takes so long that a leader has sent it work before.
-type slowly struct{ node.Registry }
+type slowly struct{ session.Registry }
 
 func (r slowly) Heartbeat(ctx context.Context, n *registry.Node) error {
 	err := r.Registry.Heartbeat(ctx, n)

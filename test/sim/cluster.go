@@ -156,7 +156,7 @@ func (cl *cluster) held() int {
 	}
 	for _, n := range cl.workers {
 		if n.session != nil && !n.process.dead {
-			total += n.session.rounds.Unsettled()
+			total += n.session.Held()
 		}
 	}
 	if !led {

@@ -28,7 +28,7 @@ func (c *checker) counts(r *taskRun) bool {
 // ended, or its node has lost its lease.
 func (c *checker) mayOverlap(t *taskRecord, r *taskRun) bool {
 	s := r.session
-	return r.deaf != 0 && (t.retries > r.retries || s.rounds.Lost() || s.process.clock.at(s.rounds.TrustedUntil()) <= c.world.now)
+	return r.deaf != 0 && (t.retries > r.retries || s.IsLost() || s.process.clock.at(s.TrustedUntil()) <= c.world.now)
 }
 
 // noticedWithin is how much later than its end a run may see that its context has ended: time goes from one event to the next, and a heartbeat is one.

@@ -98,7 +98,7 @@ func (f *fate) soon(p *process, what func(), loops ...string) {
 
 // The loops of which a fault may hit the middle.
 var (
-	nodeLoops       = []string{"beat", "flush", "flush", "assigns", "handler", "main"}
+	nodeLoops       = []string{"heartbeat", "flush", "flush", "assign", "handler", "main"}
 	controllerLoops = []string{"dispatcher", "dispatcher", "dispatcher", "monitor", "monitor", "ingest", "election"}
 )
 

@@ -110,7 +110,7 @@ func (f *fate) stopNode() {
 	}
 	f.soon(n.process, func() {
 		f.world.note(n.id, "is told to stop")
-		n.stopping = true
+		n.stop()
 		f.world.after(f.world.between(5*time.Second, 10*time.Second), func() { f.reviveWorker(i) })
 	}, nodeLoops...)
 }

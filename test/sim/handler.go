@@ -7,7 +7,7 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/skalds-go/skalds/node"
+	nodesession "github.com/skalds-go/skalds/node/session"
 )
 
 // cancelGrace is CANCEL_GRACE, of nodes and of controllers.
@@ -37,19 +37,19 @@ func decodeJob(in json.RawMessage) (j job) {
 }
 
 // handle is the handler of all tasks. Whether one fails and how long it takes to stop or to pause is decided by its claim.
-func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+func (s *session) handle(ctx context.Context, real *nodesession.Run, in json.RawMessage) (json.RawMessage, error) {
 	if s.process.dead {
 		panic(killed{})
 	}
-	w, j, claim := s.process.world, decodeJob(in), s.rounds.ClaimID(ctx)
-	run := s.node.check.begin(s, node.TaskFrom(ctx).ID, claim, j.Version)
+	w, j, claim := s.process.world, decodeJob(in), real.Task().ClaimID
+	run := s.node.check.begin(s, real.Task().ID, claim, j.Version)
 	f := fnv.New64a()
 	_, _ = f.Write([]byte(claim))
 	luck := f.Sum64()
 	if j.Kills > s.node.check.task(run.task).kills {
 		s.die(ctx, run, time.Duration(j.Ms/2)*time.Millisecond)
 	}
-	s.steps(ctx, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
+	s.steps(ctx, real, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
 	if ctx.Err() != nil && j.Deaf > 0 && ignorable(context.Cause(ctx)) {
 		s.ignore(run, time.Duration(j.Deaf)*time.Millisecond)
 		if luck>>40%2 == 0 {
@@ -76,7 +76,7 @@ func (s *session) handle(ctx context.Context, in json.RawMessage) (json.RawMessa
 
 // ignorable says whether a handler may ignore that its context ended, without breaking what guarantee 3 asks of it.
 func ignorable(cause error) bool {
-	return !errors.Is(cause, node.ErrLeaseLost) && !errors.Is(cause, node.ErrDraining)
+	return !errors.Is(cause, nodesession.ErrLeaseLost) && !errors.Is(cause, nodesession.ErrDraining)
 }
 
 // ignore has a run go on after the end of its context, so that its node may give up waiting for it.
@@ -102,9 +102,9 @@ func (s *session) die(ctx context.Context, run *taskRun, after time.Duration) {
 }
 
 // steps is the work of a run: it takes a while, looks at new attachments, and pauses when it is asked to, after a while, too.
-func (s *session) steps(ctx context.Context, run *taskRun, left, slow time.Duration) {
-	w, c, t := s.process.world, s.process.clock, node.TaskFrom(ctx)
-	paused, updates := t.Paused(), t.Updates()
+func (s *session) steps(ctx context.Context, real *nodesession.Run, run *taskRun, left, slow time.Duration) {
+	w, c := s.process.world, s.process.clock
+	paused, updates := real.PauseRequested(), real.Updates()
 	ended := func() bool { return ctx.Err() != nil }
 	look := func() {
 		select {
@@ -123,7 +123,7 @@ func (s *session) steps(ctx context.Context, run *taskRun, left, slow time.Durat
 		}
 		w.rest(slow, ended)
 		for !ended() {
-			goOn, pause := s.rounds.Rest(ctx)
+			resumed, pause := real.Pause()
 			if !pause {
 				break
 			}
@@ -131,12 +131,12 @@ func (s *session) steps(ctx context.Context, run *taskRun, left, slow time.Durat
 				run.resting = true
 				w.note(s.process.name, "pauses %s", run.task)
 			}
-			w.park(never, func() bool { return ended() || closed(goOn) || len(updates) > 0 })
+			w.park(never, func() bool { return ended() || closed(resumed) || len(updates) > 0 })
 			run.rested += w.now - from
 			look()
 		}
 		run.resting = false
-		paused = t.Paused()
+		paused = real.PauseRequested()
 	}
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"github.com/skalds-go/skalds/node"
+	nodesession "github.com/skalds-go/skalds/node/session"
 )
 
 // lockFile is a node's file in SKALD_STATE_DIR, on the machine of that node: it outlives the processes that hold the lock on it.
@@ -20,7 +20,7 @@ type openFile struct {
 	guards  *guards
 }
 
-var _ node.StateFile = (*openFile)(nil)
+var _ nodesession.LockFile = (*openFile)(nil)
 
 // file gives the file of a node's id.
 func (cl *cluster) file(id string, p *process) *openFile {
@@ -32,20 +32,26 @@ func (cl *cluster) file(id string, p *process) *openFile {
 	return &openFile{f, p, &cl.guards}
 }
 
-// TryLock implements [node.StateFile].
-func (f *openFile) TryLock() bool {
+// TryLock implements [nodesession.LockFile].
+func (f *openFile) TryLock() (bool, error) {
 	if f.holder != nil && f.holder != f.process && !f.holder.dead && !f.guards.noProof {
-		return false
+		return false, nil
 	}
 	f.holder = f.process
-	return true
+	return true, nil
 }
 
-// Read implements [node.StateFile].
-func (f *openFile) Read() []byte { return f.content }
+// Read implements [nodesession.LockFile].
+func (f *openFile) Read() ([]byte, error) { return f.content, nil }
 
-// Write implements [node.StateFile].
-func (f *openFile) Write(b []byte) { f.content = b }
+// Write implements [nodesession.LockFile].
+func (f *openFile) Write(b []byte) error {
+	f.content = b
+	return nil
+}
 
-// Boot implements [node.StateFile].
+// Close implements [nodesession.LockFile].
+func (f *openFile) Close() error { return nil }
+
+// Boot implements [nodesession.LockFile].
 func (f *openFile) Boot() string { return strconv.Itoa(f.boots) }

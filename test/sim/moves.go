@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/skalds-go/skalds/node"
+	nodesession "github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -40,7 +40,7 @@ func (c *checker) loses(s *session) {
 
 // cutOff checks a run that ends with an error, its context's end or its own.
 func (c *checker) cutOff(r *taskRun, cause error) {
-	if c.cfg.outages && errors.Is(cause, node.ErrLeaseLost) && !c.excused(r.session.incarnation, r.started) {
+	if c.cfg.outages && errors.Is(cause, nodesession.ErrLeaseLost) && !c.excused(r.session.incarnation, r.started) {
 		c.violate("a dependency moved %s: its run by claim %s was cut off", r.task, r.claim)
 	}
 }

@@ -10,38 +10,36 @@ import (
 	"github.com/skalds-go/skalds/controller/monitor"
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
-	"github.com/skalds-go/skalds/node"
-	"github.com/skalds-go/skalds/pkg/clock"
+	nodesession "github.com/skalds-go/skalds/node/session"
 	"github.com/skalds-go/skalds/pkg/config"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// worker is one node process: the rounds of package node, called by threads. Its loops do what those of the package do.
+// worker is one node process. Its threads run what the process of a real node runs, on the driver and the seams of the world.
 type worker struct {
 	*cluster
 	process   *process
 	id        string
-	session   *session
+	session   *session // the newest
 	sessions  int
 	running   int // handlers
 	slots     int // of them
 	sideSlots int // of those of the second class
 	stopping  bool
+	ctx       context.Context // ends when the node is told to stop
+	cancel    context.CancelFunc
 	number    int
 	file      *openFile // nil = without SKALD_STATE_DIR
 }
 
-// session is one incarnation of a worker.
+// session is what the checker knows of one incarnation of a worker.
 type session struct {
+	*nodesession.Session
 	node        *worker
 	process     *process
 	incarnation string
-	rounds      *node.Rounds
-	loops       int
-	over        bool // the loops are to end
+	registered  bool
 	drained     bool // it was told to stop, and has noted it
-	reading     context.Context
-	stop        context.CancelFunc
 
 	term  int64            // the highest of its events, as it has to know it
 	heard map[string]bool  // claims that came under it
@@ -51,6 +49,7 @@ type session struct {
 func (cl *cluster) startWorker(id string) *worker {
 	cl.started++
 	n := &worker{cluster: cl, process: cl.world.process(id, cl.speed()), id: id, number: cl.started}
+	n.ctx, n.cancel = context.WithCancel(background)
 	n.process.onDeath = func() { cl.check.died(n.process) }
 	if cl.cfg.stateDir {
 		n.file = cl.file(id, n.process)
@@ -60,268 +59,172 @@ func (cl *cluster) startWorker(id string) *worker {
 	return n
 }
 
+// stop tells a node to stop.
+func (n *worker) stop() {
+	n.stopping = true
+	n.cancel()
+}
+
 func (n *worker) main() {
-	for !n.stopping {
-		n.sessions++
-		if !n.newSession().live() {
-			break
-		}
+	if err := nodesession.Serve(n.ctx, n.config()); err != nil {
+		n.world.note(n.id, " ends: %v", err)
 	}
 	n.world.note(n.id, "has stopped")
 	n.world.kill(n.process)
 }
 
-func (n *worker) newSession() *session {
-	s := &session{node: n, process: n.process, incarnation: fmt.Sprintf("%s.%d.%d", n.id, n.number, n.sessions),
-		heard: map[string]bool{}, stale: map[string]int64{}}
-	before := n.session
-	n.session = s
-	n.check.sessions[s.incarnation] = s
-	s.reading, s.stop = context.WithCancel(background)
-	if before != nil {
-		s.rounds = before.rounds.Next(s.incarnation)
-		return s
-	}
+// config is how the process runs its sessions.
+func (n *worker) config() nodesession.Config {
 	offers := n.cfg.shapeOf(n.id)
-	cfg := node.Config{Node: config.Node{
-		Labels: offers.labels, CapacityByClass: offers.slots,
-		Log: config.Log{Level: config.LogInfo}, ID: n.id, Mode: config.NodeModeNode, Capacity: n.cfg.capacity, Prefetch: n.cfg.prefetch,
-		Kafka:          config.Kafka{Host: "127.0.0.1", Port: 9092, TopicPartitions: n.cfg.partitions, ReplicationFactor: 1, EventMaxBytes: events.DefaultMaxBytes},
-		Redis:          config.Redis{Host: "127.0.0.1", Port: 6379},
+	cfg := &config.Node{
+		ID: n.id, Mode: config.NodeModeNode, Capacity: n.cfg.capacity, Prefetch: n.cfg.prefetch, CapacityByClass: offers.slots,
+		Kafka:          config.Kafka{EventMaxBytes: events.DefaultMaxBytes},
 		Liveness:       config.Liveness{HeartbeatInterval: n.cfg.heartbeat, LostAfter: n.cfg.lostAfter, StopMargin: n.cfg.stopMargin},
 		ResultMaxBytes: 256 << 10, DrainSoft: 3 * time.Second, DrainHard: 2 * time.Second, CancelGrace: cancelGrace,
-	}}
-	member, err := node.New(cfg, node.WithBus[node.Reader](nodeBus{&seamBus{broker: n.broker, process: n.process}}),
-		node.WithRegistry(&seamRegistry{redis: n.redis, process: n.process, noWait: n.guards.noWait}), node.WithClock(clock.Clock(n.process.clock)), node.WithLogger(quiet))
-	if err != nil {
-		panic(err) // the configuration above is valid
+	}
+	c := nodesession.Config{
+		Node: cfg, Log: quiet, Handlers: map[string]nodesession.Handler{},
+		Template: registry.Node{
+			ID: n.id, Mode: string(cfg.Mode), State: registry.Online, Classes: offers.classes, Labels: offers.labels,
+			Capacity: cfg.Capacity, Prefetch: cfg.Prefetch, CapacityByClass: cfg.CapacityByClass, Protocol: nodesession.Protocol,
+		},
+		Seams: nodesession.Seams{
+			Bus:         nodeBus{&seamBus{broker: n.broker, process: n.process}, n},
+			Registry:    nodeRegistry{&seamRegistry{redis: n.redis, process: n.process, noWait: n.guards.noWait}, n},
+			Clock:       n.process.clock,
+			Driver:      driver{n.process},
+			Jitter:      n.world.rng.Float64,
+			Load:        n.world.rng.Float64, // what the real machine says would make each history another
+			Incarnation: n.nextIncarnation,
+			Observe:     n.observe,
+		},
+	}
+	if n.file != nil {
+		c.Seams.LockFile = n.file
 	}
 	for _, class := range offers.classes {
-		node.Handle(member, class, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-			return n.session.handle(ctx, in)
-		})
+		c.Handlers[class] = func(ctx context.Context, run *nodesession.Run, in json.RawMessage) (json.RawMessage, error) {
+			return n.session.handle(ctx, run, in)
+		}
 	}
-	s.rounds, err = node.NewRounds(member, s.incarnation, func(work func()) { n.process.spawn("handler", work) })
+	return c
+}
+
+func (n *worker) nextIncarnation() string {
+	n.sessions++
+	return fmt.Sprintf("%s.%d.%d", n.id, n.number, n.sessions)
+}
+
+// observe has the checker follow the lives of the sessions.
+func (n *worker) observe(real *nodesession.Session, at nodesession.Stage) {
+	switch at {
+	case nodesession.Made:
+		n.session = &session{
+			Session: real, node: n, process: n.process, incarnation: real.Incarnation(), heard: map[string]bool{}, stale: map[string]int64{},
+		}
+		n.check.sessions[n.session.incarnation] = n.session
+	case nodesession.Registered:
+		n.session.registered = true
+		n.world.note(n.id, "is registered as %s", n.session.incarnation)
+	case nodesession.Draining:
+		n.session.drained = true
+		n.world.note(n.id, "drains")
+	case nodesession.Lost:
+		n.world.note(n.id, "%s has lost its lease", n.session.incarnation)
+		n.check.loses(n.session)
+	}
+}
+
+// nodeRegistry is the registry of a node.
+type nodeRegistry struct {
+	*seamRegistry
+	node *worker
+}
+
+// Heartbeat implements [nodesession.Registry].
+func (r nodeRegistry) Heartbeat(ctx context.Context, n *registry.Node) error {
+	err := r.seamRegistry.Heartbeat(ctx, n)
+	if s := r.node.session; err == nil && r.node.guards.trustFromAnswer && s.registered {
+		s.Confirm(r.process.clock.Boot())
+	}
+	return err
+}
+
+// nodeBus is the bus of a node.
+type nodeBus struct {
+	*seamBus
+	node *worker
+}
+
+// Reader implements [nodesession.Bus].
+func (b nodeBus) Reader(topic string, partition int, from kafka.Position) nodesession.Reader {
+	r := &nodeReader{reader: b.seamBus.Reader(topic, partition, from)}
+	if topic == events.TopicAssign {
+		r.show = b.node.session.assigned
+	} else {
+		r.show = b.node.session.ordered
+	}
+	return r
+}
+
+// nodeReader gives a session one record after the other, and shows each to the checker before. While one that does not decode is put aside,
+// the session takes in what comes from elsewhere, and knows nothing of the next.
+type nodeReader struct {
+	*reader
+	show func(value []byte) []byte // returns what the session sees of it
+	next []kafka.Record
+}
+
+// Next implements [nodesession.Reader].
+func (r *nodeReader) Next(ctx context.Context) (records []kafka.Record, err error) {
+	if len(r.next) == 0 {
+		if r.next, err = r.reader.Next(ctx); err != nil {
+			return nil, err
+		}
+	}
+	records, r.next = r.next[:1], r.next[1:]
+	records[0].Value = r.show(records[0].Value)
+	return records, nil
+}
+
+// anyTerm is higher than each term of a leader. Without the guard "term" all events have it, so that no term is lower than another.
+const anyTerm = 1 << 40
+
+// assigned is called with each event of task.assign before the session sees it.
+func (s *session) assigned(value []byte) []byte {
+	a, err := events.DecodeAssign(value)
 	if err != nil {
-		panic(err)
+		return value
 	}
-	s.rounds.Measure(n.world.rng.Float64)
-	if n.file != nil {
-		s.rounds.Prove(n.file)
+	s.delivered(&a)
+	if s.node.guards.noTerm {
+		a.Term = anyTerm
+		return encoded(events.EncodeAssign(a, events.DefaultMaxBytes))
 	}
-	return s
+	return value
 }
 
-// nodeBus has the type that package node wants.
-type nodeBus struct{ *seamBus }
-
-// Reader makes a reader of one partition.
-func (b nodeBus) Reader(topic string, partition int, from kafka.Position) node.Reader {
-	return b.seamBus.Reader(topic, partition, from)
+// ordered is called with each event of task.control before the session sees it.
+func (s *session) ordered(value []byte) []byte {
+	c, err := events.DecodeControl(value)
+	if err != nil {
+		return value
+	}
+	if c.Incarnation == s.incarnation {
+		s.term = max(s.term, c.Term)
+	}
+	if s.node.guards.noTerm {
+		c.Term = anyTerm
+		return encoded(events.EncodeControl(c, events.DefaultMaxBytes))
+	}
+	return value
 }
 
-// loop starts a thread that the session's end waits for.
-func (s *session) loop(name string, run func()) {
-	s.loops++
-	s.process.spawn(name, func() {
-		run()
-		s.loops--
-	})
-}
-
-// end stops the loops and waits for them.
-func (s *session) end() {
-	s.over = true
-	s.stop()
-	s.process.world.park(never, func() bool { return s.loops == 0 })
-}
-
-// live is the session's whole life. It says whether another one may follow.
-func (s *session) live() (again bool) {
-	n, w := s.node, s.process.world
-	stopping := func() bool { return n.stopping }
-	for try := 0; ; try++ {
-		err := s.rounds.Locate(background)
-		if err == nil {
-			break
-		}
-		w.rest(backoff(try), stopping)
-		if n.stopping {
-			return false
-		}
+func encoded(values []events.Encoded, err error) []byte {
+	if err != nil {
+		panic(err) // it was decoded a moment ago
 	}
-	s.loop("assigns", func() { s.read(s.rounds.Assigns(), s.assigned) })
-	s.loop("controls", func() { s.read(s.rounds.Controls(), s.ordered) })
-	since := s.process.clock.Boot()
-	for {
-		sent := s.process.clock.Boot()
-		again, err := s.rounds.Join(background, since)
-		if err == nil {
-			break
-		}
-		if again || n.stopping {
-			s.end()
-			s.rounds.Close()
-			s.rounds.Goodbye()
-			return again && !n.stopping
-		}
-		if errors.Is(err, registry.ErrTaken) {
-			since = sent
-		}
-		w.rest(n.cfg.heartbeat, stopping)
-	}
-	w.note(n.id, "is registered as %s", s.incarnation)
-	s.loop("beat", s.beat)
-	s.loop("flush", s.flush)
-	s.loop("trust", s.trust)
-	w.park(never, func() bool { return s.rounds.Lost() || n.stopping })
-	if s.rounds.Lost() {
-		return s.stopLost()
-	}
-	s.drain()
-	return false
-}
-
-// stopLost is the end of a session that lost its trust.
-func (s *session) stopLost() bool {
-	w := s.process.world
-	w.note(s.node.id, "%s has lost its lease", s.incarnation)
-	s.node.check.loses(s)
-	s.end()
-	w.park(never, func() bool { return s.rounds.Running() == 0 })
-	s.rounds.Close()
-	s.rounds.Goodbye()
-	return true
-}
-
-// drain is the clean end.
-func (s *session) drain() {
-	w := s.process.world
-	w.note(s.node.id, "drains")
-	s.rounds.Drain()
-	s.drained = true
-	idle := func() bool { return s.rounds.Running() == 0 }
-	w.rest(3*time.Second, idle)
-	if !idle() {
-		s.rounds.CancelAll()
-		w.rest(2*time.Second, idle)
-	}
-	s.end()
-	if s.rounds.Lost() {
-		s.rounds.Close()
-		return
-	}
-	for range 20 {
-		if _, err := s.rounds.Flush(background); err == nil && s.rounds.Unsent() == 0 || s.rounds.Lost() {
-			break
-		}
-		w.rest(150*time.Millisecond, nil)
-	}
-	s.rounds.Close()
-	if idle() {
-		s.rounds.Goodbye()
-	}
-}
-
-func backoff(failures int) time.Duration {
-	return min(50*time.Millisecond<<min(failures, 10), 2*time.Second)
-}
-
-func (s *session) read(r node.Reader, round func([]kafka.Record)) {
-	for {
-		records, err := r.Next(s.reading)
-		if err != nil {
-			return
-		}
-		round(records)
-	}
-}
-
-// assigned gives the session records of task.assign, one after the other, and has the checker see each before: while one that does not decode is
-// put aside, the session takes in what comes from elsewhere, and knows nothing of the next.
-func (s *session) assigned(records []kafka.Record) {
-	for i := range records {
-		if a, err := events.DecodeAssign(records[i].Value); err == nil {
-			s.delivered(&a)
-			if s.node.guards.noTerm {
-				a.Term = 1 << 40 // no term is lower than another any more
-				values, err := events.EncodeAssign(a, events.DefaultMaxBytes)
-				if err != nil {
-					panic(err)
-				}
-				records[i].Value = values[0].Value
-			}
-		}
-		s.rounds.AssignRound(records[i : i+1])
-	}
-}
-
-// ordered does the same with records of task.control.
-func (s *session) ordered(records []kafka.Record) {
-	for i := range records {
-		if c, err := events.DecodeControl(records[i].Value); err == nil {
-			if c.Incarnation == s.incarnation {
-				s.term = max(s.term, c.Term)
-			}
-			if s.node.guards.noTerm {
-				c.Term = 1 << 40
-				values, err := events.EncodeControl(c, events.DefaultMaxBytes)
-				if err != nil {
-					panic(err)
-				}
-				records[i].Value = values[0].Value
-			}
-		}
-		s.rounds.ControlRound(records[i : i+1])
-	}
-}
-
-func (s *session) beat() {
-	w, c := s.process.world, s.process.clock
-	next := c.Boot() + s.node.cfg.heartbeat
-	for !s.over {
-		w.park(c.at(next), func() bool { return s.over || s.rounds.BeatNow() })
-		if s.over {
-			return
-		}
-		next = c.Boot() + s.node.cfg.heartbeat
-		if s.rounds.Beat() && s.node.guards.trustFromAnswer {
-			s.rounds.Confirm(c.Boot())
-		}
-	}
-}
-
-func (s *session) flush() {
-	w, c := s.process.world, s.process.clock
-	failures, more := 0, false
-	for !s.over {
-		switch at, due := s.rounds.FlushDue(); {
-		case failures > 0:
-			w.rest(backoff(failures-1), func() bool { return s.over })
-		case more:
-		default:
-			until := never
-			if due {
-				until = c.at(at)
-			}
-			w.park(until, func() bool { return s.over || s.rounds.FlushWanted() })
-		}
-		if s.over {
-			return
-		}
-		var err error
-		if more, err = s.rounds.Flush(background); err != nil {
-			failures++
-		} else {
-			failures = 0
-		}
-	}
-}
-
-func (s *session) trust() {
-	for !s.over && s.rounds.Check() {
-		s.process.world.park(s.process.clock.at(s.rounds.TrustedUntil()), func() bool { return s.over || s.rounds.Lost() })
-	}
+	return values[0].Value
 }
 
 var errFailed = errors.New("failed as it was to")
@@ -333,7 +236,7 @@ type arrived struct{}
 func (arrived) Reached(map[int]kafka.Range) bool { return true }
 
 var (
-	_ monitor.Progress              = arrived{}
-	_ node.ReadableBus[node.Reader] = nodeBus{}
-	_ node.Registry                 = (*seamRegistry)(nil)
+	_ monitor.Progress     = arrived{}
+	_ nodesession.Bus      = nodeBus{}
+	_ nodesession.Registry = nodeRegistry{}
 )

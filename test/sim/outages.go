@@ -47,7 +47,7 @@ func (f *fate) may(list ...service) bool {
 // joined says whether all nodes are registered, and not about to end.
 func (f *fate) joined() bool {
 	return !slices.ContainsFunc(f.workers, func(n *worker) bool {
-		return n.session == nil || n.session.rounds.TrustedUntil() == 0 || n.session.rounds.Lost()
+		return n.session == nil || n.session.TrustedUntil() == 0 || n.session.IsLost()
 	})
 }
 

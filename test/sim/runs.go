@@ -78,7 +78,7 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 // stoodStill says whether the session's trust has ended while its process could not notice.
 func (s *session) stoodStill() bool {
 	w := s.process.world
-	until := s.rounds.TrustedUntil()
+	until := s.TrustedUntil()
 	if until == 0 {
 		return false
 	}
