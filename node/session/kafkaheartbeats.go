@@ -6,7 +6,6 @@ import (
 
 	"github.com/skalds-go/skalds/events"
 	"github.com/skalds-go/skalds/events/kafka"
-	"github.com/skalds-go/skalds/pkg/registry"
 )
 
 // maxUnconfirmed is how many of the last heartbeats over Kafka may still be confirmed.
@@ -32,7 +31,7 @@ func (h *heart) sendOverKafka() {
 	h.unconfirmed = append(h.unconfirmed, sentHeartbeat{n.Counter, sent})
 	h.mu.Unlock()
 	values, err := events.EncodeStatus(events.Status{
-		Node: n.ID, Incarnation: n.Incarnation, At: h.now(), Counter: n.Counter, Heartbeat: heartbeatOf(&n),
+		Node: n.ID, Incarnation: n.Incarnation, At: h.now(), Counter: n.Counter, Heartbeat: &n,
 	}, h.cfg.EventMaxBytes)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(h.base, min(h.timeout(), h.lease.left()))
@@ -57,15 +56,5 @@ func (h *heart) confirmLocked(confirmed []events.ConfirmedHeartbeat) {
 				h.lease.confirm(sent.at)
 			}
 		}
-	}
-}
-
-func heartbeatOf(n *registry.Node) *events.Heartbeat {
-	return &events.Heartbeat{
-		Counter: n.Counter, Term: n.Term, RoundRobinCount: n.RoundRobinCount, Mode: n.Mode, State: string(n.State), Classes: n.Classes, Labels: n.Labels,
-		Capacity: n.Capacity, Prefetch: n.Prefetch, Running: n.Running, Queued: n.Queued, Received: n.Received, Finished: n.Finished,
-		Partition: n.Partition, Protocol: n.Protocol, Address: n.Address, Version: n.Version, CPU: n.CPU, Memory: n.Memory,
-		StartedAt: n.StartedAt, CapacityByClass: n.CapacityByClass, RunningByClass: n.RunningByClass,
-		SlotsRunning: n.SlotsRunning, SlotsQueued: n.SlotsQueued, CPUs: n.CPUs, MemoryTotal: n.MemoryTotal,
 	}
 }

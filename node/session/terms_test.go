@@ -81,17 +81,3 @@ func TestTermsProperty(t *testing.T) {
 		}
 	})
 }
-
-// A heartbeat that goes over task.status says all that one in the registry does, but for the tasks and the predecessor.
-func TestBeatSaysAll(t *testing.T) {
-	t.Parallel()
-	b := reflect.ValueOf(*heartbeatOf(registrytest.Example("n", "i", 1)))
-	for i := range b.NumField() {
-		if b.Field(i).IsZero() {
-			t.Errorf("%s is not said", b.Type().Field(i).Name)
-		}
-	}
-	if fields := reflect.TypeFor[struct{ ID, Incarnation, Replaces, Crashed, Tasks any }]().NumField() + b.NumField(); fields != reflect.TypeOf(*registrytest.Example("n", "i", 1)).NumField() {
-		t.Errorf("a heartbeat has other fields in the registry than in the events: %d", fields)
-	}
-}
