@@ -2,7 +2,7 @@ package session
 
 import (
 	"context"
-	"math/rand/v2"
+	"log/slog"
 
 	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
@@ -14,10 +14,9 @@ import (
 type Seams struct {
 	Bus      Bus
 	Registry Registry
-	Clock    clock.Clock    // default: the machine's
-	Driver   loop.Driver    // default: goroutines, and timers of Clock
-	Jitter   func() float64 // in [0, 1), for pauses after failures; default: random
-	LockFile LockFile       // default: the file in SKALD_STATE_DIR, if that is set
+	Clock    clock.Clock // default: the machine's
+	Runner   loop.Runner // default: goroutines, and timers of Clock
+	LockFile LockFile    // default: the file in SKALD_STATE_DIR, if that is set
 	// Load returns how busy the machine is, from 0 to 1, for heartbeats. Default: the processor time of this process.
 	Load func() float64
 	// Incarnation names each session. Default: a random text.
@@ -38,15 +37,12 @@ const (
 )
 
 // setDefaults fills in the seams that have a default.
-func (s *Seams) setDefaults() {
+func (s *Seams) setDefaults(log *slog.Logger) {
 	if s.Clock == nil {
 		s.Clock = clock.System{}
 	}
-	if s.Driver == nil {
-		s.Driver = loop.System{Clock: s.Clock}
-	}
-	if s.Jitter == nil {
-		s.Jitter = rand.Float64
+	if s.Runner.Driver == nil {
+		s.Runner = loop.NewRunner(s.Clock, log)
 	}
 	if s.Incarnation == nil {
 		s.Incarnation = NewIncarnation

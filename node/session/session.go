@@ -35,7 +35,7 @@ var errAgain = errors.New("the session has ended")
 // Serve runs sessions, one after the other, until ctx ends. Then the last one drains. The error says what went wrong with that; nothing
 // else ends Serve.
 func Serve(ctx context.Context, cfg Config) error {
-	cfg.Seams.setDefaults()
+	cfg.Seams.setDefaults(cfg.Log)
 	lock, err := openLockFile(&cfg)
 	if err != nil {
 		return err
@@ -79,14 +79,14 @@ func newSession(ctx context.Context, cfg *Config, template registry.Node, lock *
 	template.Incarnation = seams.Incarnation()
 	template.StartedAt = seams.Clock.Now().UnixMilli()
 	c := &core{
-		cfg: cfg.Node, id: template.ID, self: template.Incarnation, log: cfg.Log, clock: seams.Clock, driver: seams.Driver,
+		cfg: cfg.Node, id: template.ID, self: template.Incarnation, log: cfg.Log, clock: seams.Clock, driver: seams.Runner.Driver,
 		base:     context.WithoutCancel(ctx),
 		flushNow: loop.NewWake(), beatNow: loop.NewWake(), lookNow: loop.NewWake(), idle: loop.NewWake(),
 		claims: newClaims(newSlots(cfg.Node.Capacity, cfg.Node.Prefetch, cfg.Node.CapacityByClass), defaultClaimLimits),
 	}
 	s := &Session{
 		core: c, bus: seams.Bus, registry: seams.Registry, lock: lock, hurry: cfg.Hurry, observe: seams.Observe,
-		runner: loop.Runner{Driver: seams.Driver, Log: cfg.Log, Jitter: seams.Jitter},
+		runner: seams.Runner,
 		heart:  heart{core: c, registry: seams.Registry, bus: seams.Bus, usage: usage{load: seams.Load}, node: template},
 		exec:   executor{core: c, handlers: cfg.Handlers, runs: map[*claim]*Run{}},
 	}

@@ -92,8 +92,7 @@ func (n *worker) config() nodesession.Config {
 			Bus:         nodeBus{&seamBus{broker: n.broker, process: n.process}, n},
 			Registry:    nodeRegistry{&seamRegistry{redis: n.redis, process: n.process, noWait: n.guards.noWait}, n},
 			Clock:       n.process.clock,
-			Driver:      driver{n.process},
-			Jitter:      n.world.rng.Float64,
+			Runner:      n.process.runner(),
 			Load:        n.world.rng.Float64, // what the real machine says would make each history another
 			Incarnation: n.nextIncarnation,
 			Observe:     n.observe,
