@@ -13,29 +13,31 @@ type Control struct {
 	Recipient      string    `json:"recipient"`
 	Incarnation    string    `json:"incarnation"`
 	CreateDateTime int64     `json:"createDateTime"`
-	Fence          bool      `json:"fence,omitempty"` // the incarnation's work goes elsewhere: it stops all of it at once
-	Drain          *bool     `json:"drain,omitempty"` // it takes no work any more, or takes it again; beside commands it is in the first value
+	Fence          bool      `json:"fence,omitempty"` // the incarnation's work goes elsewhere: it must stop all of it at once
+	Drain          *bool     `json:"drain,omitempty"` // start or stop draining; in the first value
 	Commands       []Command `json:"commands"`
 }
 
 // CommandKind is what a command asks for.
 type CommandKind string
 
-// The kinds of commands. Each is repeated until the node's reports show that it was obeyed.
+// The kinds of commands. A command is repeated until the node's reports show that it was carried out.
 const (
 	// CommandCancel ends the claim's run; the node answers with a final report.
 	CommandCancel CommandKind = "cancel"
-	// CommandPause pauses the claim's run, once its handler looks; the node answers that it is paused. A claim that has not started is released.
+	// CommandPause pauses the claim's run when its handler next checks; the node reports that it is paused. A claim
+	// that has not started is released.
 	CommandPause CommandKind = "pause"
-	// CommandResume goes on with a paused run; the node answers that it is resumed.
+	// CommandResume continues a paused run; the node reports that it is resumed.
 	CommandResume CommandKind = "resume"
-	// CommandRecall takes back a claim that has not started: the node answers that it is released. What runs goes on.
+	// CommandRecall takes back a claim that has not started; the node reports that it is released. A running claim goes
+	// on.
 	CommandRecall CommandKind = "recall"
-	// CommandUpdate brings attachments; the node's reports name their version from then on.
+	// CommandUpdate brings new attachments; from then on the node's reports name their version.
 	CommandUpdate CommandKind = "update"
 )
 
-// Command is a wish for one claim. A node ignores a kind it does not know.
+// Command is a request about one claim. A node ignores unknown kinds.
 type Command struct {
 	Kind               CommandKind     `json:"kind"`
 	ID                 string          `json:"id"`
@@ -45,56 +47,42 @@ type Command struct {
 	AttachmentsVersion int64           `json:"attachmentsVersion,omitempty"`
 }
 
-// maxCommands is how many commands one value may carry, beside the limit of its bytes.
+// maxCommands is how many commands one value may carry, besides the limit of its bytes.
 const maxCommands = 1000
 
-// EncodeControl encodes c, split so that no value is longer than limit bytes. A fence is one value, without commands. Where there is nothing
-// to say there is no value.
+// EncodeControl encodes c, split so that no value is longer than limit bytes. A fence is one value, without commands.
+// If c asks for nothing, there is no value.
 func EncodeControl(c Control, limit int) ([]Encoded, error) {
 	commands := c.Commands
-	c.Version, c.Commands = Version, nil
+	c.Version, c.Commands = Version, []Command{} // a list, never null
 	if c.Fence {
 		commands = nil
 	}
-	if len(commands) == 0 {
-		c.Commands = []Command{} // a list, never null
+	if len(commands) == 0 && !c.Fence && c.Drain == nil {
+		return nil, nil
+	}
+	_, sizes, err := encodeEach(TopicControl, commands, func(c *Command) string { return c.ID })
+	if err != nil {
+		return nil, err
+	}
+	for i := range sizes {
+		sizes[i] = max(sizes[i], limit/(maxCommands+1)) // so that no value has more than maxCommands
 	}
 	head, err := marshal(&c)
 	if err != nil {
 		return nil, err
 	}
-	if c.Fence || len(commands) == 0 && c.Drain != nil {
-		return []Encoded{{Key: []byte(c.Recipient), Value: head}}, fits(TopicControl, len(head), limit)
-	}
-	if len(commands) == 0 {
-		return nil, nil
-	}
-	sizes := make([]int, len(commands))
-	for i := range commands {
-		b, err := marshal(&commands[i])
-		if err != nil {
-			return nil, err
+	return encodeParts(TopicControl, sizes, len(head), limit, func(from, to int) (string, any) {
+		part, key := c, c.Recipient
+		if from < to {
+			part.Commands, key = commands[from:to], commands[from].ID
+			c.Drain = nil
 		}
-		sizes[i] = max(len(b), limit/(maxCommands+1)) // so that no value carries more than maxCommands
-	}
-	var out []Encoded
-	err = split(sizes, limit-len(head), func(from, to int) error {
-		c.Commands = commands[from:to]
-		value, err := marshal(&c)
-		if err != nil {
-			return err
-		}
-		out = append(out, Encoded{Key: []byte(commands[from].ID), Value: value, From: from, To: to})
-		c.Drain = nil
-		return nil
+		return key, &part
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", TopicControl, err)
-	}
-	return out, nil
 }
 
-// DecodeControl reads a value of task.control.
+// DecodeControl decodes a value of task.control.
 func DecodeControl(value []byte) (Control, error) {
 	var c Control
 	if err := unmarshal(TopicControl, value, &c, &c.Version); err != nil {

@@ -1,17 +1,19 @@
-// Package events is what travels over Kafka: one Go type for each topic, its JSON, and the names of the topics.
+// Package events defines what travels over Kafka: one Go type for each topic, its JSON, and the names of the topics.
 //
-//	task.assign      controller -> node   Assign      claims for one node, settled claims, the leader's term, confirmed heartbeats
-//	task.control     controller -> node   Control     wishes for claims: cancel, pause, resume, update; drain; the fence
-//	task.status      node -> controller   Status      what became of claims; a node that joined or left; heartbeats, if need be
-//	task.quarantine  anybody              Quarantine  a record that did not decode
+//	task.assign      controller -> node   Assign      claims, acknowledged reports, the leader's term, confirmed heartbeats
+//	task.control     controller -> node   Control     cancel, pause, resume, recall or update a claim; drain; fence
+//	task.status      node -> controller   Status      reports about claims; a node joined or left; heartbeats without Redis
+//	task.quarantine  anybody              Quarantine  a record that could not be decoded
 //
 // Invariants:
 //
-//   - Every value carries its major version. A reader ignores fields it does not know and refuses a major version it does not know.
-//   - Every event for a node names the incarnation it is meant for, and the term of the leader that wrote it.
+//   - Every value carries its major version. A reader ignores unknown fields and refuses an unknown major version.
+//   - Every event for a node names the incarnation that it is for, and the term of the leader that wrote it.
 //   - A record's key is never null and never empty, and a value is compact UTF-8 JSON.
 //   - The value of task.assign is a superset of the Python Skalds' TaskEvent.
-//   - No value is longer than the limit its encoder was given.
+//   - No value is longer than the limit that its encoder gets.
+//
+// Names that changed in 0.1 are read in both forms and written in the new one.
 package events
 
 import (
@@ -35,27 +37,27 @@ const (
 	TopicQuarantine = "task.quarantine"
 )
 
-// Headers of the records for nodes, so that a node passes over what is meant for others without decoding it. A record without
+// Headers of the records for nodes. With them a node skips what is for others without decoding it. A record without
 // HeaderNode is for every node of the partition.
 const (
 	HeaderNode        = "skalds-node"
 	HeaderIncarnation = "skalds-incarnation"
 )
 
-// DefaultMaxBytes is the default of EVENT_MAX_BYTES: below the 1 MiB that a broker takes by default.
+// DefaultMaxBytes is the default of EVENT_MAX_BYTES. It is below the 1 MiB that a broker accepts by default.
 const DefaultMaxBytes = 900 << 10
 
 // Errors of the decoders.
 var (
-	// ErrVersion says that the event's major version is not one that this package reads.
+	// ErrVersion means that this package does not read the event's major version.
 	ErrVersion = errors.New("unknown event version")
-	// ErrMalformed says that the value is no event of the topic.
+	// ErrMalformed means that the value is not an event of the topic.
 	ErrMalformed = errors.New("malformed event")
-	// ErrTooLarge says that one item alone is longer than the limit.
+	// ErrTooLarge means that one item alone is longer than the limit.
 	ErrTooLarge = errors.New("event too large")
 )
 
-// Partition is the partition of the node topics and of task.status that belongs to a node.
+// Partition returns the partition of a node in the topics for nodes and in task.status.
 func Partition(nodeID string, partitions int) int {
 	if partitions <= 1 {
 		return 0
@@ -91,7 +93,7 @@ func marshal(v any) ([]byte, error) {
 	return value, nil
 }
 
-// unmarshal reads a value of the topic into v and checks the version that it finds there.
+// unmarshal decodes a value of the topic into v and checks the version.
 func unmarshal(topic string, value []byte, v any, version *int) error {
 	if err := json.Unmarshal(value, v); err != nil {
 		// The version first: an event of a later major version need not fit the type.
@@ -128,32 +130,52 @@ func escapedLen(s string) int {
 	return n
 }
 
-// fits says that a value of n bytes that no split can make shorter is over the limit.
-func fits(topic string, n, limit int) error {
-	if n > limit {
-		return fmt.Errorf("%s: %d bytes as encoded, %d at most: %w", topic, n, limit, ErrTooLarge)
+// encodeEach encodes the items of an event one by one; id names an item's task, for errors.
+func encodeEach[T any](topic string, items []T, id func(*T) string) (raw []json.RawMessage, sizes []int, err error) {
+	raw, sizes = make([]json.RawMessage, len(items)), make([]int, len(items))
+	for i := range items {
+		if raw[i], err = marshal(&items[i]); err != nil {
+			return nil, nil, fmt.Errorf("%s: task %s: %w", topic, id(&items[i]), err)
+		}
+		sizes[i] = len(raw[i])
 	}
-	return nil
+	return raw, sizes, nil
 }
 
-// split cuts items of these sizes into runs that, with a comma for each item, fit into room, and calls emit with the bounds of each
-// run: once with an empty run if there are no items.
-func split(sizes []int, room int, emit func(from, to int) error) error {
+// encodeParts encodes an event as values of at most limit bytes, of which overhead bytes are not for items. It splits
+// the items, which have these sizes, into runs that fit with a comma for each item. build returns the key and the value
+// for each run. If there are no items, there is one empty run.
+func encodeParts(topic string, sizes []int, overhead, limit int, build func(from, to int) (key string, value any)) ([]Encoded, error) {
+	var out []Encoded
+	emit := func(from, to int) error {
+		key, part := build(from, to)
+		value, err := marshal(part)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", topic, err)
+		case len(value) > limit:
+			return fmt.Errorf("%s: %d bytes as encoded, %d at most: %w", topic, len(value), limit, ErrTooLarge)
+		}
+		out = append(out, Encoded{Key: []byte(key), Value: value, From: from, To: to})
+		return nil
+	}
 	from, used := 0, 0
 	for i, n := range sizes {
-		if n > room {
-			return fmt.Errorf("item %d has %d bytes as encoded, room for %d: %w", i, n, room, ErrTooLarge)
+		if n > limit-overhead {
+			return nil, fmt.Errorf("%s: item %d has %d bytes as encoded, room for %d: %w", topic, i, n, limit-overhead, ErrTooLarge)
 		}
-		if used+n > room {
+		if used+n > limit-overhead {
 			if err := emit(from, i); err != nil {
-				return err
+				return nil, err
 			}
 			from, used = i, 0
 		}
 		used += n + 1
 	}
 	if from < len(sizes) || len(sizes) == 0 {
-		return emit(from, len(sizes))
+		if err := emit(from, len(sizes)); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return out, nil
 }

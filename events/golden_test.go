@@ -286,8 +286,8 @@ func TestOldNamesAreRead(t *testing.T) {
 	}
 }
 
-// pythonTaskEvent is the Python Skalds' TaskEvent as its parser takes it: every field but the dates and the ids may be null, other
-// fields are ignored, and the types are not converted.
+// pythonTaskEvent is the Python Skalds' TaskEvent as its parser takes it: every field but the dates and the ids may be
+// null, other fields are ignored, and the types are not converted.
 type pythonTaskEvent struct {
 	ID             *string   `json:"id"`
 	Title          *string   `json:"title"`

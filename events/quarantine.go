@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Quarantine is the value of task.quarantine: a record that did not decode, where it lay, and why.
+// Quarantine is the value of task.quarantine: a record that could not be decoded, where it was, and why.
 type Quarantine struct {
 	Version   int    `json:"version"`
 	Topic     string `json:"topic"`

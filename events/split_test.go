@@ -49,8 +49,8 @@ func covers(t *rapid.T, list []events.Encoded, n, limit int) {
 	}
 }
 
-// tooLarge checks that the refusal was right: some item alone, or the event without items, comes near the limit. The encoders
-// leave room for the longest id, written in its longest form, in every value.
+// tooLarge checks that the refusal was right: some item alone, or the event without items, comes near the limit. The
+// encoders leave room for the longest id, written in its longest form, in every value.
 func tooLarge(t *rapid.T, limit, items int, alone func(i int) ([]events.Encoded, error)) {
 	const longestID = 6 * 120
 	for i := range max(items, 1) {
@@ -252,7 +252,8 @@ func BenchmarkEncodeAssign(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/task")
 }
 
-// TestAssignSplitOfIDsThatGrow: ids whose characters take six bytes each in JSON, in the task, in taskIds and as the event's id.
+// TestAssignSplitOfIDsThatGrow: ids whose characters take six bytes each in JSON, in the task, in taskIds and as the
+// event's id.
 func TestAssignSplitOfIDsThatGrow(t *testing.T) {
 	t.Parallel()
 	for name, char := range map[string]string{"control": "\x01", "not UTF-8": "\xff", "line separator": "\u2028", "quote": `"`} {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -8,94 +9,78 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Status is the value of task.status: what a node says of its claims, or a notice that makes the leader look at once.
+// Status is the value of task.status: reports of a node about its claims, a notice for the leader, or a heartbeat.
 type Status struct {
-	Version     int            `json:"version"`
-	Node        string         `json:"node,omitempty"`
-	Incarnation string         `json:"incarnation,omitempty"`
-	At          int64          `json:"at"`                // epoch ms, by the writer's clock
-	Counter     int64          `json:"counter,omitempty"` // of the newest heartbeat that was made before this; 0 = not said
-	Notice      Notice         `json:"notice,omitempty"`
-	Updated     []string       `json:"updated,omitempty"` // with NoticeSubmitted: tasks that have got new attachments, at most MaxUpdated
-	Heartbeat   *registry.Node `json:"heartbeat,omitempty"`
-	Reports     []task.Report  `json:"reports,omitempty"`
+	Version     int      `json:"version"`
+	Node        string   `json:"node,omitempty"`
+	Incarnation string   `json:"incarnation,omitempty"`
+	At          int64    `json:"at"`                // epoch ms, by the writer's clock
+	Counter     int64    `json:"counter,omitempty"` // of the newest heartbeat before this; 0 = unknown
+	Notice      Notice   `json:"notice,omitempty"`
+	Updated     []string `json:"updated,omitempty"` // with NoticeSubmitted: tasks with new attachments, at most MaxUpdated
+	// Heartbeat travels over task.status while the registry does not answer the node. The leader answers on the node's
+	// partition of task.assign, see [ConfirmedHeartbeat].
+	Heartbeat *registry.Node `json:"heartbeat,omitempty"`
+	Reports   []task.Report  `json:"reports,omitempty"`
 }
 
-// HeaderHeartbeat marks the records of task.status that are heartbeats, so that who only looks for those passes over the others without
-// decoding them.
+// HeaderHeartbeat marks the records of task.status that are heartbeats. A reader that looks only for them skips the
+// others without decoding them.
 const HeaderHeartbeat = "skalds-heartbeat"
 
-// Notice is news that is no report.
+// Notice is news for the leader that is not a report.
 type Notice string
 
-// The notices. A reader ignores one it does not know.
+// The notices. A reader ignores unknown ones.
 const (
-	// NoticeJoined says that a node has registered.
+	// NoticeJoined means that a node has registered.
 	NoticeJoined Notice = "joined"
-	// NoticeLeft says that a node has left; it holds nothing any more, and what it held may go elsewhere at once.
+	// NoticeLeft means that a node has left. It holds nothing any more, and what it held may go elsewhere at once.
 	NoticeLeft Notice = "left"
-	// NoticeSubmitted says that another controller has stored tasks or wishes.
+	// NoticeSubmitted means that another controller has stored tasks or requests.
 	NoticeSubmitted Notice = "submitted"
 )
 
 // MaxUpdated bounds the tasks that one notice names, so that it never needs splitting.
 const MaxUpdated = 256
 
-// EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. A notice and a heartbeat are in the first value.
+// EncodeStatus encodes s, split by reports so that no value is longer than limit bytes. Notice and heartbeat are in the
+// first value.
 func EncodeStatus(s Status, limit int) ([]Encoded, error) {
 	reports := s.Reports
-	raw, sizes := make([]json.RawMessage, len(reports)), make([]int, len(reports))
-	for i := range reports {
-		b, err := marshal(&reports[i])
-		if err != nil {
-			return nil, fmt.Errorf("%s: task %s: %w", TopicStatus, reports[i].ID, err)
-		}
-		raw[i], sizes[i] = b, len(b)
+	raw, sizes, err := encodeEach(TopicStatus, reports, func(r *task.Report) string { return r.ID })
+	if err != nil {
+		return nil, err
 	}
 	s.Version, s.Reports = Version, nil
 	if s.Heartbeat != nil {
-		beat := *s.Heartbeat
-		beat.Tasks = nil
-		s.Heartbeat = &beat
+		heartbeat := *s.Heartbeat
+		heartbeat.Tasks = nil
+		s.Heartbeat = &heartbeat
 	}
 	head, err := marshal(&s)
 	if err != nil {
 		return nil, err
 	}
 	const listOverhead = 16 // ,"reports":[]
-	var out []Encoded
-	err = split(sizes, limit-len(head)-listOverhead, func(from, to int) error {
-		value, err := marshal(&wireStatus{Status: s, Reports: raw[from:to]})
-		if err != nil {
-			return err
-		}
-		if err := fits(TopicStatus, len(value), limit); err != nil {
-			return err
-		}
+	return encodeParts(TopicStatus, sizes, len(head)+listOverhead, limit, func(from, to int) (string, any) {
+		part := wireStatus{Status: s, Reports: raw[from:to]}
+		s.Notice, s.Updated, s.Heartbeat = "", nil, nil
 		key := s.Node
 		if from < to {
 			key = reports[from].ID
 		}
-		if key == "" {
-			key = TopicStatus
-		}
-		out = append(out, Encoded{Key: []byte(key), Value: value, From: from, To: to})
-		s.Notice, s.Updated, s.Heartbeat = "", nil, nil
-		return nil
+		return cmp.Or(key, TopicStatus), &part
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", TopicStatus, err)
-	}
-	return out, nil
 }
 
-// wireStatus is Status with the reports encoded already.
+// wireStatus is Status with encoded reports.
 type wireStatus struct {
 	Status
 	Reports []json.RawMessage `json:"reports,omitempty"`
 }
 
-// DecodeStatus reads a value of task.status. Reports of a kind that this version does not know are left out.
+// DecodeStatus decodes a value of task.status. Reports of an unknown kind are left out.
 func DecodeStatus(value []byte) (Status, error) {
 	var w struct { // with the names that writers before 0.1 used
 		Status

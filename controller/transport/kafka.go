@@ -18,7 +18,7 @@ type Publisher interface {
 	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
 }
 
-// parallel is how many publishes are under way at once.
+// parallel is how many publishes run at once.
 const parallel = 16
 
 // Kafka reaches nodes over task.assign and task.control.
@@ -29,12 +29,12 @@ type Kafka struct {
 	now        func() time.Time
 }
 
-// NewKafka makes a transport. Controller is the run id that events name as their initiator; limit is EVENT_MAX_BYTES.
+// NewKafka returns a transport. Events name controller, a run id, as their initiator; limit is EVENT_MAX_BYTES.
 func NewKafka(bus Publisher, controller string, limit int, now func() time.Time) *Kafka {
 	return &Kafka{bus: bus, controller: controller, limit: limit, now: now}
 }
 
-// Assign publishes claims, one try for each event, and says what became of each task.
+// Assign publishes claims, one try for each event, and returns what became of each task.
 func (k *Kafka) Assign(ctx context.Context, term int64, batches []Batch) []Result {
 	results := make([]Result, len(batches))
 	each(len(batches), func(i int) {
@@ -55,7 +55,7 @@ func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
 		e.Tasks[i] = events.Assigned(&b.Tasks[i])
 	}
 	encoded, err := events.EncodeAssign(e, k.limit)
-	if err != nil { // for one of them, which is to hold up no other
+	if err != nil { // one task is at fault, which must not hold up the others
 		encoded, r.Never = k.oneByOne(e)
 	}
 	for _, v := range encoded {
@@ -71,13 +71,13 @@ func (k *Kafka) assign(ctx context.Context, term int64, b *Batch) Result {
 			r.Outcomes[i] = outcome
 		}
 		if outcome != Sent {
-			break // what follows would fare no better, and is certainly not sent
+			break // the rest would fail too, and is certainly not sent
 		}
 	}
 	return r
 }
 
-// oneByOne encodes each task as an event of its own, and says which of them cannot be.
+// oneByOne encodes each task as an event of its own, and returns why some of them cannot be encoded.
 func (k *Kafka) oneByOne(e events.Assign) (encoded []events.Encoded, never map[int]error) {
 	never = make(map[int]error)
 	tasks := e.Tasks
@@ -96,7 +96,7 @@ func (k *Kafka) oneByOne(e events.Assign) (encoded []events.Encoded, never map[i
 	return encoded, never
 }
 
-// Settle tells nodes which of their final reports are settled. What does not arrive, the nodes will report again.
+// Acknowledge acknowledges final reports of nodes. A node reports again until an acknowledgement arrives.
 func (k *Kafka) Acknowledge(ctx context.Context, term int64, list []Acknowledgement) error {
 	return all(len(list), func(i int) error {
 		e := k.event(list[i].To.Key, term)
@@ -109,7 +109,7 @@ func (k *Kafka) Acknowledge(ctx context.Context, term int64, list []Acknowledgem
 	})
 }
 
-// Control gives nodes orders. What does not arrive is to be given again.
+// Control sends commands to nodes. The caller repeats them until they are carried out.
 func (k *Kafka) Control(ctx context.Context, term int64, list []Commands) error {
 	return all(len(list), func(i int) error {
 		to := list[i].To
@@ -124,7 +124,8 @@ func (k *Kafka) Control(ctx context.Context, term int64, list []Commands) error 
 	})
 }
 
-// Fence tells incarnations whose work is given away to stop all of it at once. One that does not hear it stops by its own clock.
+// Fence tells incarnations whose work is reassigned to stop all of it at once. One that does not get it stops by its
+// own clock.
 func (k *Kafka) Fence(ctx context.Context, term int64, list []fleet.Target) error {
 	return all(len(list), func(i int) error {
 		encoded, err := events.EncodeControl(events.Control{
@@ -138,7 +139,8 @@ func (k *Kafka) Fence(ctx context.Context, term int64, list []fleet.Target) erro
 	})
 }
 
-// Announce writes the term to partitions of task.assign. It returns an error for each of them, nil where the term was written.
+// Announce writes the term to partitions of task.assign. It returns one error for each partition, nil where the term was
+// written.
 func (k *Kafka) Announce(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	each(len(partitions), func(i int) { errs[i] = k.toAll(ctx, partitions[i], k.event(fleet.Key{}, term)) })
@@ -171,7 +173,7 @@ func (k *Kafka) event(to fleet.Key, term int64) events.Assign {
 	return e
 }
 
-// publish sends values in one go. A target without a node is every node of the partition.
+// publish sends values one after the other. A target without a node means every node of the partition.
 func (k *Kafka) publish(ctx context.Context, topic string, to fleet.Target, values ...events.Encoded) error {
 	var headers []kafka.Header
 	if to.Node != "" {
@@ -188,12 +190,12 @@ func (k *Kafka) publish(ctx context.Context, topic string, to fleet.Target, valu
 	return nil
 }
 
-// each calls f for 0..n-1, some at once, and returns when all have returned.
+// each calls f for 0..n-1, some of them at once, and returns when all have returned.
 func each(n int, f func(int)) {
 	_ = all(n, func(i int) error { f(i); return nil })
 }
 
-// all is each with errors; it gives the first.
+// all is each for a func that can fail. It returns the first error.
 func all(n int, f func(int) error) error {
 	if n == 1 {
 		return f(0)

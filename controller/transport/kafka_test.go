@@ -73,7 +73,8 @@ func hasHeader(r kafka.Record, key, value string) bool {
 	return slices.ContainsFunc(r.Headers, func(h kafka.Header) bool { return h.Key == key && string(h.Value) == value })
 }
 
-// A publish that is refused says so; one that may have arrived does not. What was to follow in other events is not sent.
+// A publish that is refused says so; one that may have arrived does not. What was to follow in other events is not
+// sent.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

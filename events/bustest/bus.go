@@ -1,4 +1,5 @@
-// Package bustest is Kafka for tests and simulations: topics with partitions in memory, behind the calls of events/kafka's Client.
+// Package bustest is Kafka for tests and simulations: topics with partitions in memory, behind the calls of
+// events/kafka's Client.
 //
 // Invariants:
 //
@@ -18,9 +19,9 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 )
 
-// Fault decides what becomes of one publish. It may block, up to the end of the call's context. Records are appended if it says
-// written; the call returns its error in any case. An error of a publish that was not written should have kafka.ErrNotSent in its chain
-// if the caller may know that.
+// Fault decides what becomes of one publish. It may block, up to the end of the call's context. Records are appended if
+// it says written; the call returns its error in any case. An error of a publish that was not written should have
+// kafka.ErrNotSent in its chain if the caller may know that.
 type Fault func(ctx context.Context, topic string, partition int, records []kafka.Record) (written bool, err error)
 
 // Bus is the cluster. It is safe for concurrent use.

@@ -12,8 +12,8 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 )
 
-// There is no consumer group, so that nothing is rebalanced. What a rebalance does to readers of other clients, a partition that moves to
-// another broker, or that is made anew, must not do to ours.
+// There is no consumer group, so that nothing is rebalanced. What a rebalance does to readers of other clients, a
+// partition that moves to another broker, or that is made anew, must not do to ours.
 
 // generations publishes records that say which log of the partition they are of, and where in it they stand.
 type generations struct {
@@ -43,8 +43,8 @@ func (g *generations) publishLocked(ctx context.Context) {
 	g.at.number++
 }
 
-// renew makes the topic anew, with one record, and waits for that: the log must not grow past the reader's place before it has looked.
-// (docs/adr/0002 says what becomes of the rest.)
+// renew makes the topic anew, with one record, and waits for that: the log must not grow past the reader's place before
+// it has looked. (docs/adr/0002 says what becomes of the rest.)
 func (g *generations) renew(ctx context.Context) {
 	g.t.Helper()
 	g.mu.Lock()
@@ -129,8 +129,8 @@ func TestC31_NothingOfAnOlderLogIsHandedOut(t *testing.T) {
 	g.reads(ctx, 25, 5)
 }
 
-// TestC32_APlaceThatWasNotStoredLosesNothing: the partition moves between each fetch and the storing of its place, every other reader is
-// killed in between, and nothing new is published.
+// TestC32_APlaceThatWasNotStoredLosesNothing: the partition moves between each fetch and the storing of its place,
+// every other reader is killed in between, and nothing new is published.
 func TestC32_APlaceThatWasNotStoredLosesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t, kfake.NumBrokers(3))
@@ -172,8 +172,8 @@ func TestC32_APlaceThatWasNotStoredLosesNothing(t *testing.T) {
 	}
 }
 
-// TestC40_ANewReaderMissesNothing: what is published between the look at a partition's end, which makes a node ready, and its first fetch, is
-// read; also when the partition has moved by then.
+// TestC40_ANewReaderMissesNothing: what is published between the look at a partition's end, which makes a node ready,
+// and its first fetch, is read; also when the partition has moved by then.
 func TestC40_ANewReaderMissesNothing(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]int{"a new partition": 0, "one with records": 5} {

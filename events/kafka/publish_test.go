@@ -338,8 +338,9 @@ func TestIdleConnectionThatTheBrokerClosed(t *testing.T) {
 	}
 }
 
-// TestC35_NoEventWaitsForABatch: each call is a request of its own, whether or not others come at the same time. There is nothing that gathers
-// records, and so nothing that waits for more of them. (That nothing before and behind waits for a timer, TestS12 shows in fake time.)
+// TestC35_NoEventWaitsForABatch: each call is a request of its own, whether or not others come at the same time. There
+// is nothing that gathers records, and so nothing that waits for more of them. (That nothing before and behind waits
+// for a timer, TestS12 shows in fake time.)
 func TestC35_NoEventWaitsForABatch(t *testing.T) {
 	t.Parallel()
 	cluster := newCluster(t)

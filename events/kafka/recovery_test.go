@@ -95,7 +95,7 @@ func (tr *traffic) verify(reader *kafka.Reader) {
 }
 
 // follow reads in the background from the start, so that the reader meets the same outages as the publisher. caughtUp
-// waits until it has read all there is, each offset once, and ends it.
+// waits until it has read all there is, each offset once, and ends it. A test makes outages until the reader has failed.
 func follow(t *testing.T, client *kafka.Client, log *logged) (caughtUp func()) {
 	t.Helper()
 	reader := client.Reader(topic, 0, kafka.Earliest())
@@ -144,7 +144,7 @@ func TestBrokerRestarts(t *testing.T) {
 	}
 	caughtUp := follow(t, client, log)
 	tr := startTraffic(t, client)
-	for range 20 {
+	for i := 0; i < 20 || log.failures() == 0; i++ {
 		tr.flows(20)
 		b.restart()
 	}
@@ -159,7 +159,7 @@ func TestLeaderMoves(t *testing.T) {
 	client, log := connectLogged(t, cluster.ListenAddrs()[:1]...)
 	caughtUp := follow(t, client, log)
 	tr := startTraffic(t, client)
-	for i := range 30 {
+	for i := 0; i < 30 || log.failures() == 0; i++ {
 		tr.flows(10)
 		if err := cluster.MoveTopicPartition(topic, 0, int32(i%3)); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestBrokersComeAndGo(t *testing.T) {
 	caughtUp := follow(t, client, log)
 	tr := startTraffic(t, client)
 	nodes := []int32{0, 1, 2}
-	for range 10 {
+	for i := 0; i < 10 || log.failures() == 0; i++ {
 		tr.flows(10)
 		if err := cluster.RemoveNode(nodes[0]); err != nil {
 			t.Fatal(err)

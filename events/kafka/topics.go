@@ -29,9 +29,9 @@ type TopicSpec struct {
 	Config map[string]string
 }
 
-// Ensure creates the topics that are missing and returns when the leader of each of their partitions serves it. It leaves a topic
-// that exists as it is; one with fewer partitions than asked for is an error that says so, and more are fine. All
-// that is wrong comes in one error.
+// Ensure creates the topics that are missing and returns when the leader of each of their partitions serves it. It
+// leaves a topic that exists as it is; one with fewer partitions than asked for is an error that says so, and more are
+// fine. All that is wrong comes in one error.
 func (c *Client) Ensure(ctx context.Context, topics []TopicSpec) error {
 	if len(topics) == 0 {
 		return nil

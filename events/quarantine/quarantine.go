@@ -21,7 +21,8 @@ import (
 const (
 	// timeout bounds one copy.
 	timeout = time.Second
-	// rest is how long none is tried after one has failed: a flood of bad records must not hold up the good ones between them.
+	// rest is how long none is tried after one has failed: a flood of bad records must not hold up the good ones
+	// between them.
 	rest = 10 * time.Second
 )
 
@@ -47,7 +48,8 @@ func New(bus Publisher, c clock.Clock, log *slog.Logger) *Quarantine {
 
 var errResting = errors.New("another copy has failed a moment ago")
 
-// Put puts aside a record of a topic that does not decode for this reason. The caller steps over it whatever becomes of the copy.
+// Put puts aside a record of a topic that does not decode for this reason. The caller steps over it whatever becomes of
+// the copy.
 func (q *Quarantine) Put(ctx context.Context, r *kafka.Record, topic string, reason error) {
 	log := q.log.With("topic", topic, "partition", r.Partition, "offset", r.Offset)
 	log.Warn("an event does not decode; it was stepped over", "reason", reason)
