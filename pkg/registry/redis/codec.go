@@ -72,20 +72,12 @@ func appendNode(to []any, n *registry.Node) []any {
 
 func encodeField(value any) any {
 	switch v := value.(type) {
-	case string:
-		return v
-	case registry.State:
-		return string(v)
-	case int:
-		return strconv.Itoa(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
+	case []string, map[string]string, map[string]int:
+		return encode(v)
 	case float64:
 		return strconv.FormatFloat(v, 'g', 6, 64)
-	case bool:
-		return strconv.FormatBool(v)
 	default:
-		return encode(v)
+		return fmt.Sprint(v)
 	}
 }
 
