@@ -37,7 +37,7 @@ func said(n placement.Node) string {
 func TestChangesAddUpToTheView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		f := fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: stale, Protocol: 1, Term: 3})
+		f := fleet.New(fleet.Config{LostTimeout: lostTimeout, StaleAfter: stale, Protocol: 1, Term: 3})
 		told := make(mirror)
 		now := time.Hour
 		counters := map[fleet.Key]int64{}
@@ -81,14 +81,14 @@ func TestChangesAddUpToTheView(t *testing.T) {
 				}
 				f.Observe(snapshot(rapid.SampledFrom([]string{"r", "r", "r", "s"}).Draw(t, "run"), nodes...), now, now)
 			},
-			"heard":   func(t *rapid.T) { n := node(t, key(t)); f.ObserveKafka(&n, now) },
-			"told":    func(*rapid.T) { tell(f, now) },
-			"left":    func(t *rapid.T) { f.Left(key(t)) },
-			"give":    func(t *rapid.T) { f.Reassign(key(t), now) },
-			"evict":   func(t *rapid.T) { f.Evicted(key(t)) },
-			"aside":   func(t *rapid.T) { f.Cordon(key(t), "mute", now) },
-			"reach":   func(t *rapid.T) { f.Reachable(key(t)) },
-			"unreach": func(t *rapid.T) { f.Unreachable(key(t), now) },
+			"heard":    func(t *rapid.T) { n := node(t, key(t)); f.ObserveKafka(&n, now) },
+			"announce": func(*rapid.T) { tell(f, now) },
+			"left":     func(t *rapid.T) { f.Left(key(t)) },
+			"give":     func(t *rapid.T) { f.Reassign(key(t), now) },
+			"evict":    func(t *rapid.T) { f.Evicted(key(t)) },
+			"cordon":   func(t *rapid.T) { f.Cordon(key(t), "unresponsive", now) },
+			"reach":    func(t *rapid.T) { f.Reachable(key(t)) },
+			"unreach":  func(t *rapid.T) { f.Unreachable(key(t), now) },
 			"drain": func(t *rapid.T) {
 				f.SetDraining(rapid.SampledFrom([][]string{nil, {"n1"}, {"n2", "n3"}}).Draw(t, "draining"))
 			},

@@ -88,6 +88,19 @@ func (a *Availability) Cordoned(node string, now time.Duration) (Cordon, bool) {
 	return a.cordoned(node, now)
 }
 
+// AllCordoned returns the nodes that are cordoned now, by their ids.
+func (a *Availability) AllCordoned(now time.Duration) map[string]Cordon {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make(map[string]Cordon)
+	for node, c := range a.cordons {
+		if now < c.Until {
+			all[node] = c
+		}
+	}
+	return all
+}
+
 func (a *Availability) cordoned(node string, now time.Duration) (Cordon, bool) {
 	c, ok := a.cordons[node]
 	return c, ok && now < c.Until

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	giveAway = 8800 * time.Millisecond
-	stale    = 3 * time.Second
+	lostTimeout = 8800 * time.Millisecond
+	stale       = 3 * time.Second
 )
 
 func newFleet() *fleet.Fleet {
-	return fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: stale, Protocol: 1})
+	return fleet.New(fleet.Config{LostTimeout: lostTimeout, StaleAfter: stale, Protocol: 1})
 }
 
 func beat(id, incarnation string, counter int64) registry.Node {
@@ -52,32 +52,32 @@ func claim(k fleet.Key, n int) fleet.Claim {
 
 var n1 = fleet.Key{Node: "n1", Incarnation: "i1"}
 
-func TestAStandingCounterIsGivenAwayAfterTheWholeWait(t *testing.T) {
+func TestAStandingCounterIsLostAfterTheWholeWait(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
 	f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
 	f.Sent([]string{"c1"}, 0)
 	// The first read with this counter ended at 10 ms: the wait begins there, and the read that ends it must have begun after it.
-	if lost := look(f, giveAway+10*time.Millisecond, snapshot("r", beat("n1", "i1", 1))); len(lost) != 0 {
-		t.Fatalf("given away on a read that began at the very end of the wait: %v", lost)
+	if lost := look(f, lostTimeout+10*time.Millisecond, snapshot("r", beat("n1", "i1", 1))); len(lost) != 0 {
+		t.Fatalf("reassigned on a read that began at the very end of the wait: %v", lost)
 	}
-	lost := look(f, giveAway+11*time.Millisecond, snapshot("r", beat("n1", "i1", 1)))
+	lost := look(f, lostTimeout+11*time.Millisecond, snapshot("r", beat("n1", "i1", 1)))
 	if len(lost) != 1 || lost[0] != n1 {
 		t.Fatalf("lost %v, want %v", lost, n1)
 	}
 	if claims := f.Reassign(n1, 0); len(claims) != 1 || claims[0].ID != "c1" {
 		t.Fatalf("claims %v, want c1", claims)
 	}
-	if nodes, _ := f.View(giveAway); len(nodes) != 0 {
-		t.Fatal("a node that was given away takes work")
+	if nodes, _ := f.View(lostTimeout); len(nodes) != 0 {
+		t.Fatal("a node that was reassigned takes work")
 	}
 }
 
 func TestWaitsStartAgain(t *testing.T) {
 	t.Parallel()
-	end := giveAway + time.Second
-	half := giveAway / 2
+	end := lostTimeout + time.Second
+	half := lostTimeout / 2
 	cases := []struct {
 		name string
 		then func(f *fleet.Fleet)
@@ -109,23 +109,23 @@ func TestWaitsStartAgain(t *testing.T) {
 			if got := len(look(f, end, last)) == 1; got != c.lost {
 				t.Errorf("lost = %v, want %v", got, c.lost)
 			}
-			if got := len(look(f, end+half+giveAway, last)) == 1; !got {
-				t.Error("not given away after a whole wait without any change")
+			if got := len(look(f, end+half+lostTimeout, last)) == 1; !got {
+				t.Error("not reassigned after a whole wait without any change")
 			}
 		})
 	}
 }
 
-func TestAClaimOfANodeThatWasNeverSeenIsGivenAway(t *testing.T) {
+func TestAClaimOfANodeThatWasNeverSeenIsReassigned(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	f.BeginCompare()
 	f.EndCompare([]fleet.Held{{Claim: claim(n1, 1), Started: true}})
 	if lost := look(f, 0, snapshot("r")); len(lost) != 0 {
-		t.Fatal("given away at the first look")
+		t.Fatal("reassigned at the first look")
 	}
-	if lost := look(f, giveAway+time.Second, snapshot("r")); len(lost) != 1 {
-		t.Fatal("never given away")
+	if lost := look(f, lostTimeout+time.Second, snapshot("r")); len(lost) != 1 {
+		t.Fatal("never reassigned")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestGoodbyeNeedsNoWait(t *testing.T) {
 	}
 }
 
-func TestWhoTakesWork(t *testing.T) {
+func TestWhichNodesTakeWork(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		change func(*registry.Node)
@@ -192,9 +192,9 @@ func TestANodeThatRefusesGetsNothingUntilItsNextHeartbeat(t *testing.T) {
 	}
 }
 
-// What a node was asked to give back says nothing of the rest: its room is free with the report, and no more than that, whatever its heartbeat
+// What a node was asked to release says nothing of the rest: its room is free with the report, and no more than that, whatever its heartbeat
 // counts.
-func TestANodeThatGivesBackWhatItWasAskedForTakesOthersAtOnce(t *testing.T) {
+func TestANodeThatReleasesWhatWasRecalledTakesOthersAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, counted := range map[string]struct{ running, queued int }{
 		"the heartbeat is older than the claims":    {0, 0},
@@ -259,7 +259,7 @@ func TestCompareTakesInAndDrops(t *testing.T) {
 	}
 }
 
-func TestHowFarAClassQueuesGoesByAMovingMean(t *testing.T) {
+func TestPrefetchDepthFollowsAMovingMean(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	run := func(ms int64) {

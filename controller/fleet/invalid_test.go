@@ -13,9 +13,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestPlacementHearsOfNoNonsense: whatever a heartbeat says, also of a node that was believed before, placement is told of no node whose
+// TestPlacementIsToldOfNoInvalidHeartbeat: whatever a heartbeat says, also of a node that was valid before, placement is told of no node whose
 // heartbeat cannot be, and of the others in the ranges that placement.Node names.
-func TestPlacementHearsOfNoNonsense(t *testing.T) {
+func TestPlacementIsToldOfNoInvalidHeartbeat(t *testing.T) {
 	t.Parallel()
 	number := rapid.OneOf(rapid.Int64Range(1, 8), rapid.SampledFrom([]int64{-1, 0, task.MaxSlots, task.MaxSlots + 1, 1 << 31, 1 << 60, 1<<60 + 1, math.MinInt64, math.MaxInt64}))
 	fraction := rapid.SampledFrom([]float64{0, 0.5, 7, 1e6, -0.1, math.NaN(), math.Inf(1), math.Inf(-1)})
@@ -38,7 +38,7 @@ func TestPlacementHearsOfNoNonsense(t *testing.T) {
 		func(t *rapid.T, n *registry.Node) { n.RunningByClass = classes.Draw(t, "running by class") },
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		f := fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: stale, Protocol: 1, Term: 3})
+		f := fleet.New(fleet.Config{LostTimeout: lostTimeout, StaleAfter: stale, Protocol: 1, Term: 3})
 		told := make(mirror)
 		now := time.Hour
 		for i := range rapid.IntRange(1, 8).Draw(t, "heartbeats") {
@@ -49,9 +49,9 @@ func TestPlacementHearsOfNoNonsense(t *testing.T) {
 			}
 			f.Observe(snapshot("r", n), now, now)
 			f.Changes(now, told)
-			believed := registry.Validate(&n, 0) == "" && n.Capacity > 0
-			if _, takes := told["n1"]; takes != believed {
-				t.Fatalf("told of it: %v, believed: %v (%q)", takes, believed, registry.Validate(&n, 0))
+			valid := registry.Validate(&n, 0) == "" && n.Capacity > 0
+			if _, takes := told["n1"]; takes != valid {
+				t.Fatalf("told of it: %v, valid: %v (%q)", takes, valid, registry.Validate(&n, 0))
 			}
 			c := claim(n1, i)
 			c.Slots = rapid.SampledFrom([]int{0, 1, 3, task.MaxSlots}).Draw(t, "slots")

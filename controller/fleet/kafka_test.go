@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// hear takes in a heartbeat over Kafka and says whether it is confirmed.
+// hear takes in a heartbeat over Kafka and reports whether it is confirmed.
 func hear(f *fleet.Fleet, at time.Duration, counter int64) bool {
 	n := beat("n1", "i1", counter)
 	ok, _ := f.ObserveKafka(&n, at)
@@ -38,7 +38,7 @@ func TestAHeartbeatOverKafkaStartsTheWaitAgain(t *testing.T) {
 				}
 				last = at
 				if lost := look(f, at+500*time.Millisecond, shown); len(lost) != 0 {
-					t.Fatalf("given away at %s", at)
+					t.Fatalf("reassigned at %s", at)
 				}
 				if nodes, _ := f.View(at + stale); len(nodes) != 1 {
 					t.Fatalf("it takes no work at %s", at)
@@ -47,18 +47,18 @@ func TestAHeartbeatOverKafkaStartsTheWaitAgain(t *testing.T) {
 			if nodes, _ := f.View(last + stale + 1); len(nodes) != 0 {
 				t.Error("it takes work three intervals after its last heartbeat")
 			}
-			if lost := look(f, last+giveAway, shown); len(lost) != 0 {
-				t.Error("given away before the wait was over")
+			if lost := look(f, last+lostTimeout, shown); len(lost) != 0 {
+				t.Error("reassigned before the wait was over")
 			}
-			if lost := look(f, last+giveAway+1, shown); len(lost) != 1 {
-				t.Error("not given away when the wait was over")
+			if lost := look(f, last+lostTimeout+1, shown); len(lost) != 1 {
+				t.Error("not reassigned when the wait was over")
 			}
 		})
 	}
 }
 
 // An older heartbeat, a repeated one, and one of an incarnation that is gone are not confirmed.
-func TestWhatIsNotConfirmed(t *testing.T) {
+func TestWhichHeartbeatsOverKafkaAreNotConfirmed(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	if !hear(f, 0, 5) {
@@ -73,7 +73,7 @@ func TestWhatIsNotConfirmed(t *testing.T) {
 	hold(f)
 	f.Reassign(n1, 0)
 	if hear(f, 2, 7) {
-		t.Error("a heartbeat of an incarnation that was given away is confirmed")
+		t.Error("a heartbeat of an incarnation that was reassigned is confirmed")
 	}
 }
 
@@ -86,19 +86,19 @@ func TestAnOldCounterInTheRegistrySaysNothing(t *testing.T) {
 	n := beat("n1", "i1", 9)
 	n.Capacity = 7
 	f.ObserveKafka(&n, time.Second)
-	for at := 2 * time.Second; at < time.Second+giveAway; at += time.Second {
+	for at := 2 * time.Second; at < time.Second+lostTimeout; at += time.Second {
 		look(f, at, snapshot("r", beat("n1", "i1", 1)))
 	}
 	if nodes, _ := f.View(2 * time.Second); len(nodes) != 1 || nodes[0].Capacity != 7 {
 		t.Errorf("it is seen as %+v", nodes)
 	}
-	if lost := look(f, time.Second+giveAway+1, snapshot("r", beat("n1", "i1", 1))); len(lost) != 1 {
-		t.Error("a node that died is not given away while its old counter stands in the registry")
+	if lost := look(f, time.Second+lostTimeout+1, snapshot("r", beat("n1", "i1", 1))); len(lost) != 1 {
+		t.Error("a node that died is not reassigned while its old counter stands in the registry")
 	}
 }
 
-// While the registry cannot be read nothing is given away, and the waits start again when it can.
-func TestNothingIsGivenAwayByABlindLeader(t *testing.T) {
+// While the registry cannot be read nothing is reassigned, and the waits start again when it can.
+func TestNothingIsReassignedWithoutTheRegistry(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
@@ -109,35 +109,35 @@ func TestNothingIsGivenAwayByABlindLeader(t *testing.T) {
 		t.Error("a node that is heard over Kafka takes no work")
 	}
 	if lost := look(f, time.Hour, snapshot("r", beat("n1", "i1", 1))); len(lost) != 0 {
-		t.Error("given away on the first read after the outage")
+		t.Error("reassigned on the first read after the outage")
 	}
-	if lost := look(f, time.Hour+giveAway+time.Second, snapshot("r", beat("n1", "i1", 1))); len(lost) != 1 {
-		t.Error("not given away a whole wait later")
+	if lost := look(f, time.Hour+lostTimeout+time.Second, snapshot("r", beat("n1", "i1", 1))); len(lost) != 1 {
+		t.Error("not reassigned a whole wait later")
 	}
 }
 
 // An older leader may confirm a node until this one's term is on its partition: the wait begins no earlier.
-func TestTheWaitBeginsWhenTheTermIsOnTheNodesPartition(t *testing.T) {
+func TestTheWaitBeginsWhenTheTermIsAnnounced(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	first := snapshot("r", beat("n1", "i1", 1))
 	f.Observe(first, 0, 0)
 	hold(f)
-	if _, lost := f.Observe(first, giveAway+1, giveAway+1); len(lost) != 0 {
-		t.Fatal("given away before it could know of this leader")
+	if _, lost := f.Observe(first, lostTimeout+1, lostTimeout+1); len(lost) != 0 {
+		t.Fatal("reassigned before it could know of this leader")
 	}
-	untold := f.Unannounced()
-	if len(untold) != 1 || untold[0].Key != n1 {
-		t.Fatalf("to be told: %v", untold)
+	unannounced := f.Unannounced()
+	if len(unannounced) != 1 || unannounced[0].Key != n1 {
+		t.Fatalf("unannounced: %v", unannounced)
 	}
-	f.Announced([]fleet.Key{n1}, giveAway)
+	f.Announced([]fleet.Key{n1}, lostTimeout)
 	if len(f.Unannounced()) != 0 {
-		t.Error("to be told again")
+		t.Error("it is to be announced again")
 	}
-	if _, lost := f.Observe(first, 2*giveAway, 2*giveAway); len(lost) != 0 {
-		t.Error("given away before the wait was over")
+	if _, lost := f.Observe(first, 2*lostTimeout, 2*lostTimeout); len(lost) != 0 {
+		t.Error("reassigned before the wait was over")
 	}
-	if _, lost := f.Observe(first, 2*giveAway+1, 2*giveAway+1); len(lost) != 1 {
-		t.Error("not given away")
+	if _, lost := f.Observe(first, 2*lostTimeout+1, 2*lostTimeout+1); len(lost) != 1 {
+		t.Error("not reassigned")
 	}
 }

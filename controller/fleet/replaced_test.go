@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// An incarnation that its successor replaces is given away at once, whether or not its process crashed; it takes no work any more.
+// An incarnation that its successor replaces is reassigned at once, whether or not its process crashed; it takes no work any more.
 func TestAReplacedIncarnationNeedsNoWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -36,7 +36,7 @@ func TestAReplacedIncarnationNeedsNoWait(t *testing.T) {
 			if _, lost := f.Observe(snapshot("r", next), 2*time.Second, 2*time.Second); len(lost) != 0 {
 				t.Errorf("lost again: %v", lost)
 			}
-			// What a late comparison with the store shows of it is given away, too.
+			// What a late comparison with the store shows of it is reassigned, too.
 			f.BeginCompare()
 			f.EndCompare([]fleet.Held{{Claim: claim(n1, 2)}})
 			if _, lost := f.Observe(snapshot("r", next), 3*time.Second, 3*time.Second); len(lost) != 1 || lost[0].Key != n1 {

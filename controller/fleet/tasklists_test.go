@@ -12,7 +12,7 @@ import (
 )
 
 // A claim that a node has begun is missing only from a list that was made after the node had it for certain.
-func TestWhatIsMissing(t *testing.T) {
+func TestMissingClaims(t *testing.T) {
 	t.Parallel()
 	report := func(kind task.Kind, beat int64) func(f *fleet.Fleet) {
 		return func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: kind, Beat: beat}) }
@@ -95,7 +95,7 @@ func TestEachNodeIsComparedInItsTurn(t *testing.T) {
 	}
 }
 
-func TestUnknownIsWhatNobodyAskedForAndHasNotEnded(t *testing.T) {
+func TestOrphansAreUnknownAndHaveNotEnded(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
 	look(f, 0, snapshot("r", beat("n1", "i1", 1)))

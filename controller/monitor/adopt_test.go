@@ -12,7 +12,7 @@ import (
 )
 
 // A give-back of an older leader whose write was under way for long must not take a claim from its node that this leader has sent there.
-func TestALateGiveBackOfAnOlderLeaderTakesNothingFromANode(t *testing.T) {
+func TestALateUnclaimOfAnOlderLeaderTakesNothingFromANode(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", false) // by the older leader, whose publish certainly failed, and whose give-back is under way
@@ -49,7 +49,7 @@ func (r *raced) Apply(ctx context.Context, changes []task.Change) (int, error) {
 }
 
 // A give-back that comes before is carried out, and the claim is not sent.
-func TestAClaimThatWasGivenBackIsNotSent(t *testing.T) {
+func TestAnUnclaimedTaskIsNotResent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", false)
@@ -63,6 +63,6 @@ func TestAClaimThatWasGivenBackIsNotSent(t *testing.T) {
 		b.round(t)
 	}
 	if st.n != 1 || len(b.wire.tasks) != 0 {
-		t.Errorf("given back %d times, and sent %d times", st.n, len(b.wire.tasks))
+		t.Errorf("unclaimed %d times, and sent %d times", st.n, len(b.wire.tasks))
 	}
 }

@@ -35,7 +35,7 @@ func TestNothingWaitsForTheTailThatALogHasLost(t *testing.T) {
 		silent time.Duration // before the need is seen
 		done   func(b *bundle) bool
 	}{
-		"giving away":   {giveAway + time.Second, func(b *bundle) bool { return waits(t, b, "t1") }},
+		"giving away":   {lostTimeout + time.Second, func(b *bundle) bool { return waits(t, b, "t1") }},
 		"sending again": {resend + time.Millisecond, func(b *bundle) bool { return len(b.wire.tasks) > 0 }},
 	}
 	for name, c := range cases {

@@ -38,17 +38,17 @@ func (b *bundle) report(t *testing.T, tk *task.Task, kind task.Kind) {
 	}
 }
 
-func (b *bundle) wish(t *testing.T, id string, wish func(*task.Task, int64) (task.Change, bool)) {
+func (b *bundle) request(t *testing.T, id string, change func(*task.Task, int64) (task.Change, bool)) {
 	t.Helper()
 	tk := b.get(t, id)
-	c, ok := wish(&tk, 1)
+	c, ok := change(&tk, 1)
 	if !ok {
 		t.Fatalf("not possible: %+v", tk)
 	}
 	b.apply(t, c)
 }
 
-func TestWishesArePassedOnUntilTheyAreCarriedOut(t *testing.T) {
+func TestRequestsAreForwardedUntilTheyAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", true)
@@ -56,20 +56,20 @@ func TestWishesArePassedOnUntilTheyAreCarriedOut(t *testing.T) {
 	command := func(kind events.CommandKind) events.Command {
 		return events.Command{Kind: kind, ID: "t", Attempt: 1, ClaimID: tk.ClaimID}
 	}
-	b.wish(t, "t", task.Pause)
+	b.request(t, "t", task.Pause)
 	b.round(t)
 	b.commanded(t, command(events.CommandPause))
 	b.round(t)
-	b.commanded(t) // so soon it is not said again, however often somebody else wishes something
+	b.commanded(t) // so soon it is not said again, however often somebody asks for something
 	b.second(t)
 	b.commanded(t, command(events.CommandPause))
 	b.report(t, &tk, task.ReportPaused)
 	b.second(t)
 	b.commanded(t)
-	b.wish(t, "t", task.Resume)
+	b.request(t, "t", task.Resume)
 	b.round(t)
 	b.commanded(t, command(events.CommandResume))
-	b.wish(t, "t", task.Cancel)
+	b.request(t, "t", task.Cancel)
 	b.round(t)
 	b.commanded(t, command(events.CommandCancel))
 	b.second(t)
@@ -79,11 +79,11 @@ func TestWishesArePassedOnUntilTheyAreCarriedOut(t *testing.T) {
 	b.commanded(t)
 }
 
-func TestAWishThatCouldNotBePassedOnIsPassedOnNext(t *testing.T) {
+func TestARequestThatCouldNotBeForwardedIsForwardedNext(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.assigned(t, "t", true)
-	b.wish(t, "t", task.Cancel)
+	b.request(t, "t", task.Cancel)
 	b.wire.err = errors.New("no broker")
 	if _, err := b.m.Round(t.Context()); err == nil {
 		t.Fatal("no error")
@@ -95,7 +95,7 @@ func TestAWishThatCouldNotBePassedOnIsPassedOnNext(t *testing.T) {
 	}
 }
 
-func TestAWishForATaskThatNoNodeHoldsIsCarriedOut(t *testing.T) {
+func TestARequestForATaskThatNoNodeHoldsIsCarriedOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		from    task.Status
@@ -107,25 +107,25 @@ func TestAWishForATaskThatNoNodeHoldsIsCarriedOut(t *testing.T) {
 		{task.Paused, task.DesiredRunning, task.Created},
 	} {
 		b := setup(t)
-		// It was released, or failed and waits for its next attempt, after a person had wished it.
+		// It was released, or failed and waits for its next attempt, after a person had asked for that.
 		tk := task.Task{ID: "t", ClassName: "a", Mode: task.ModePassive, LifecycleStatus: c.from, Desired: c.desired, NotBefore: 1 << 60}
 		if _, err := b.store.Create(t.Context(), []task.Task{tk}); err != nil {
 			t.Fatal(err)
 		}
 		b.round(t)
 		if got := b.get(t, "t"); got.LifecycleStatus != c.want || got.Desired != "" || got.NotBefore != tk.NotBefore {
-			t.Errorf("%s, wished %s: %+v", c.from, c.desired, got)
+			t.Errorf("%s, desired %s: %+v", c.from, c.desired, got)
 		}
 	}
 }
 
-func TestMoreWishesThanAPageAreAllCarriedOut(t *testing.T) {
+func TestMoreRequestsThanAPageAreAllCarriedOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for i := range store.MaxBatch + 50 {
 		id := fmt.Sprintf("t%04d", i)
 		b.assigned(t, id, true)
-		b.wish(t, id, task.Pause)
+		b.request(t, id, task.Pause)
 	}
 	b.clock.Advance(6 * time.Second) // the next comparison
 	b.beat(t)
@@ -135,17 +135,17 @@ func TestMoreWishesThanAPageAreAllCarriedOut(t *testing.T) {
 		seen[c.ID] = true
 	}
 	if len(seen) != store.MaxBatch+50 {
-		t.Errorf("%d of them were passed on", len(seen))
+		t.Errorf("%d of them were forwarded", len(seen))
 	}
 }
 
 // attached gives a task new attachments.
 func (b *bundle) attached(t *testing.T, id, text string) {
 	t.Helper()
-	b.wish(t, id, func(tk *task.Task, now int64) (task.Change, bool) { return task.Attach(tk, json.RawMessage(text), now) })
+	b.request(t, id, func(tk *task.Task, now int64) (task.Change, bool) { return task.Attach(tk, json.RawMessage(text), now) })
 }
 
-func TestNewAttachmentsArePassedOnUntilTheNodeHasThem(t *testing.T) {
+func TestNewAttachmentsAreForwardedUntilTheNodeHasThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", true)
@@ -189,8 +189,8 @@ func TestAComparisonFindsNewAttachmentsThatNobodyToldOf(t *testing.T) {
 	}
 }
 
-// A page of new attachments that cannot be passed on, since one of its nodes is out of reach for long, hides no other page.
-func TestNewAttachmentsThatCannotBePassedOnHideNoOthers(t *testing.T) {
+// A page of new attachments that cannot be forwarded, since one of its nodes is out of reach for long, hides no other page.
+func TestNewAttachmentsThatCannotBeForwardedHideNoOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const tasks = 100 // more than a page

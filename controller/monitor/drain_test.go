@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// takes says whether n1 takes work.
+// takes reports whether n1 takes work.
 func (b *bundle) takes() bool {
 	nodes, _ := b.fleet.View(b.clock.Boot())
 	return len(nodes) == 1
@@ -50,12 +51,12 @@ func TestADrainedNodeGetsNothingAndIsToldUntilItSaysSo(t *testing.T) {
 		{registry.Draining, false, 4}, {registry.Draining, false, 5}, {registry.Online, false, 5},
 	} {
 		b.drain(t, step.draining)
-		room := b.room
+		before := b.capacity
 		b.says(t, step.says)
 		if len(b.wire.drains) != step.told || step.told > 0 && b.wire.drains[step.told-1] != (step.told <= 3) {
 			t.Fatalf("%+v: told %v", step, b.wire.drains)
 		}
-		if want := step.says == registry.Online && !step.draining; b.takes() != want || want && b.room == room {
+		if want := step.says == registry.Online && !step.draining; b.takes() != want || want && b.capacity == before {
 			t.Fatalf("%+v: takes work: %t", step, b.takes())
 		}
 	}
@@ -68,5 +69,25 @@ func TestANewLeaderPlacesNothingOnADrainedNode(t *testing.T) {
 	b.prime(t)
 	if b.takes() {
 		t.Error("it takes work")
+	}
+}
+
+// Whoever stores a drain request sees it in the fleet as soon as the monitor has been asked to follow.
+func TestADrainIsShownAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, draining := range []bool{true, false} {
+		b.drain(t, draining)
+		before := b.capacity
+		if err := b.m.FollowDraining(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, not := b.fleet.View(b.clock.Boot())
+		if b.takes() == draining || (not[n1.Node] == fleet.Draining) != draining {
+			t.Errorf("draining: %t; it takes work: %t, unavailable: %v", draining, b.takes(), not)
+		}
+		if woken := b.capacity > before; woken == draining {
+			t.Errorf("draining: %t; the dispatcher is woken: %t", draining, woken)
+		}
 	}
 }

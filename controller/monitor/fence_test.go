@@ -11,8 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A node that fell silent is fenced once, before its work is given away; whether the fence arrives does not matter.
-func TestASilentNodeIsFencedBeforeItsWorkIsGivenAway(t *testing.T) {
+// A node that fell silent is fenced once, before its work is reassigned; whether the fence arrives does not matter.
+func TestASilentNodeIsFencedBeforeItsWorkIsReassigned(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"it arrives": nil, "it does not": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestASilentNodeIsFencedBeforeItsWorkIsGivenAway(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotFenced(t *testing.T) {
+func TestWhichNodesAreNotFenced(t *testing.T) {
 	t.Parallel()
 	t.Run("a node that said goodbye", func(t *testing.T) {
 		t.Parallel()
@@ -63,7 +63,7 @@ func TestWhoIsNotFenced(t *testing.T) {
 
 // A node whose partition is not there any more, since the topic was made anew with fewer, can be told nothing, and nobody else can confirm it there.
 // Should it die, its work goes elsewhere all the same; not while the partition may have been there.
-func TestANodeWithoutAPartitionIsGivenAway(t *testing.T) {
+func TestTheWorkOfANodeWithoutAPartitionIsReassigned(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.wire.nowhere = true
@@ -76,36 +76,36 @@ func TestANodeWithoutAPartitionIsGivenAway(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, _ = b.m.Round(t.Context()) // says that it cannot be told
+			_, _ = b.m.Round(t.Context()) // says that it cannot be announced
 			b.clock.Advance(time.Second)
 			b.beat(t)
 		}
 	}
 	rounds(8)
-	b.wire.nowhere, b.wire.mute = false, true // it is there, but has no leader
+	b.wire.nowhere, b.wire.silent = false, true // it is there, but has no leader
 	rounds(2)
 	b.wire.nowhere = true
 	rounds(8)
 	b.clock.Advance(6 * time.Second) // nobody looked
 	rounds(9)
 	if n := len(b.fleet.Unannounced()); n != 1 {
-		t.Fatalf("%d nodes count as not told; the partition was not gone for longer than a node trusts itself", n)
+		t.Fatalf("%d nodes count as unannounced; the partition was not gone for longer than a node trusts itself", n)
 	}
 	lives = false
 	rounds(20)
 	if len(b.wire.fenced) == 0 {
-		t.Error("it is not given away")
+		t.Error("it is not reassigned")
 	}
 }
 
-// Each node learns of the leader once. Until it has, its work is not given away: an older leader may confirm it.
-func TestNewNodesAreToldOfTheTerm(t *testing.T) {
+// Each node learns of the leader once. Until it has, its work is not reassigned: an older leader may confirm it.
+func TestTheTermIsAnnouncedToNewNodes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if !slices.Equal(b.wire.told, []int{0}) {
-		t.Fatalf("told on partitions %v", b.wire.told)
+	if !slices.Equal(b.wire.announced, []int{0}) {
+		t.Fatalf("announced on partitions %v", b.wire.announced)
 	}
-	b.wire.mute = true
+	b.wire.silent = true
 	k := fleet.Key{Node: "n2", Incarnation: "n2-1"}
 	if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: k.Node, Incarnation: k.Incarnation, Counter: 1, Partition: 7}); err != nil {
 		t.Fatal(err)
@@ -118,20 +118,20 @@ func TestNewNodesAreToldOfTheTerm(t *testing.T) {
 		b.beat(t)
 	}
 	if len(b.wire.fenced) != 0 {
-		t.Fatal("it is given away")
+		t.Fatal("it is reassigned")
 	}
-	b.wire.mute = false
+	b.wire.silent = false
 	b.round(t)
 	b.round(t)
-	if !slices.Equal(b.wire.told, []int{0, 7}) {
-		t.Errorf("told on partitions %v", b.wire.told)
+	if !slices.Equal(b.wire.announced, []int{0, 7}) {
+		t.Errorf("announced on partitions %v", b.wire.announced)
 	}
-	b.clock.Advance(giveAway + time.Millisecond)
+	b.clock.Advance(lostTimeout + time.Millisecond)
 	b.beat(t)
 	b.round(t)
 	b.round(t)
 	if snap, _ := b.registry.Snapshot(t.Context()); len(snap.Nodes) != 1 {
-		t.Errorf("it is not given away: %v", snap.Nodes)
+		t.Errorf("it is not reassigned: %v", snap.Nodes)
 	}
 }
 

@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	giveAway = 8800 * time.Millisecond
-	resend   = 2 * time.Second
+	lostTimeout = 8800 * time.Millisecond
+	resend      = 2 * time.Second
 )
 
 var n1 = fleet.Key{Node: "n1", Incarnation: "n1-1"}
 
 // wire remembers what was sent.
 type wire struct {
-	tasks    []string
-	commands []events.Command
-	drains   []bool
-	fenced   []fleet.Target
-	told     []int
-	mute     bool // announcements do not arrive
-	nowhere  bool // nor is there a partition for them
-	err      error
-	never    error         // no task fits into an event
-	refuse   string        // a command for this task is an error
-	ordered  chan struct{} // receives after each order, unless it is nil
+	tasks     []string
+	commands  []events.Command
+	drains    []bool
+	fenced    []fleet.Target
+	announced []int
+	silent    bool // announcements do not arrive
+	nowhere   bool // nor is there a partition for them
+	err       error
+	never     error         // no task fits into an event
+	refuse    string        // a command for this task is an error
+	ordered   chan struct{} // receives after each order, unless it is nil
 }
 
 func (w *wire) Fence(_ context.Context, _ int64, list []fleet.Target) error {
@@ -55,11 +55,11 @@ func (w *wire) Announce(_ context.Context, _ int64, partitions []int) []error {
 			errs[i] = fmt.Errorf("%w: %w", kafka.ErrNotSent, kafka.ErrUnknownTopic)
 			continue
 		}
-		if w.mute {
+		if w.silent {
 			errs[i] = errors.New("no leader")
 			continue
 		}
-		w.told = append(w.told, p)
+		w.announced = append(w.announced, p)
 	}
 	return errs
 }
@@ -119,7 +119,7 @@ type bundle struct {
 	tide     *tide
 	lease    *lease
 	clock    *clocktest.Fake
-	room     int
+	capacity int
 	m        *monitor.Monitor
 	counter  int64
 }
@@ -128,13 +128,13 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{
 		store: memory.New(),
-		fleet: fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: 3 * time.Second, Protocol: 1}),
+		fleet: fleet.New(fleet.Config{LostTimeout: lostTimeout, StaleAfter: 3 * time.Second, Protocol: 1}),
 		wire:  &wire{}, tide: &tide{reached: true}, lease: &lease{},
 		clock: clocktest.New(time.UnixMilli(1_700_000_000_000)),
 	}
 	b.registry = registrymemory.New(b.clock)
 	b.m = monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, b.store, b.registry, b.fleet, b.wire,
-		b.tide, b.tide, b.lease, b.clock, func() { b.room++ }, slog.New(slog.DiscardHandler))
+		b.tide, b.tide, b.lease, b.clock, func() { b.capacity++ }, slog.New(slog.DiscardHandler))
 	b.beat(t)
 	b.prime(t)
 	return b
@@ -208,5 +208,5 @@ func started(tk *task.Task) task.Change {
 func (b *bundle) silence(t *testing.T) {
 	t.Helper()
 	b.round(t)
-	b.clock.Advance(giveAway + time.Millisecond)
+	b.clock.Advance(lostTimeout + time.Millisecond)
 }

@@ -20,7 +20,7 @@ func TestRedisDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	c, _ := task.Cancel(&tk, 1)
 	b.apply(t, c)
 	b.registry.SetDown(true)
-	b.clock.Advance(giveAway + resend)
+	b.clock.Advance(lostTimeout + resend)
 	if _, err := b.m.Round(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
 		t.Fatalf("error %v", err)
 	}

@@ -50,7 +50,7 @@ func TestWaitingForIngestIsNotBusy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := nodetest.NewClock()
 				reg := &counting{Registry: registrymemory.New(clock)}
-				f := fleet.New(fleet.Config{LostTimeout: giveAway, StaleAfter: 3 * time.Second, Protocol: 1})
+				f := fleet.New(fleet.Config{LostTimeout: lostTimeout, StaleAfter: 3 * time.Second, Protocol: 1})
 				m := monitor.New(monitor.Config{ResendAfter: resend, Compare: 5 * time.Second, Retention: time.Hour}, memory.New(), reg, f, &wire{},
 					reg, &tide{}, &lease{}, clock, func() {}, slog.New(slog.DiscardHandler))
 				f.Reserve([]fleet.Claim{{Key: n1, TaskID: "t", Attempt: 1, ID: "c", Class: "a"}}, clock.Boot()) // of a node that was never seen
@@ -90,7 +90,7 @@ func TestTheEndsAreAskedForOnceForAllLostNodes(t *testing.T) {
 		if _, err := m.Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.clock.Advance(giveAway + time.Second)
+		b.clock.Advance(lostTimeout + time.Second)
 	}
 	if n := reg.ends.Load(); n > 2 {
 		t.Errorf("asked %d times in two rounds", n)
@@ -112,7 +112,7 @@ func (r *refusing) Apply(ctx context.Context, changes []task.Change) (int, error
 	return n, err
 }
 
-// A node whose task cannot be taken back keeps no other node's work from being given away.
+// A node whose task cannot be taken back keeps no other node's work from being reassigned.
 func TestANodeWhoseTaskCannotBeTakenBackHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -134,7 +134,7 @@ func TestANodeWhoseTaskCannotBeTakenBackHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	_, _ = m.Round(t.Context())
-	b.clock.Advance(giveAway + time.Second)
+	b.clock.Advance(lostTimeout + time.Second)
 	if _, err := m.Round(t.Context()); err == nil {
 		t.Error("no error")
 	}
@@ -167,7 +167,7 @@ func TestAnEdgeNodesOwnTasksAreLeftAlone(t *testing.T) {
 	}
 }
 
-// ordered is a store that shows wishes in the order of their ids, as an index does.
+// ordered is a store that shows requests in the order of their ids, as an index does.
 type ordered struct{ *memory.Store }
 
 func (o *ordered) Desired(ctx context.Context, limit int) ([]task.Task, error) {
@@ -182,8 +182,8 @@ func (o *ordered) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	return all[:min(limit, len(all))], err
 }
 
-// Wishes that nobody carries out, such as those for handlers that do not stop, keep no other from being passed on.
-func TestManyWishesHideNone(t *testing.T) {
+// Requests that nobody carries out, such as those for handlers that do not stop, keep no other from being forwarded.
+func TestManyRequestsHideNone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const n = store.MaxBatch + 500
@@ -206,6 +206,6 @@ func TestManyWishesHideNone(t *testing.T) {
 		b.clock.Advance(time.Second)
 	}
 	if len(told) != n {
-		t.Errorf("%d of %d wishes were passed on", len(told), n)
+		t.Errorf("%d of %d requests were forwarded", len(told), n)
 	}
 }

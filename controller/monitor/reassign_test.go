@@ -10,7 +10,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-func TestTheWorkOfASilentNodeIsGivenAway(t *testing.T) {
+func TestTheWorkOfASilentNodeIsReassigned(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	running, waiting := b.assigned(t, "running", true), b.assigned(t, "waiting", true)
@@ -22,8 +22,8 @@ func TestTheWorkOfASilentNodeIsGivenAway(t *testing.T) {
 			t.Errorf("%s: %+v, want it to wait again, nothing counted against it", id, got)
 		}
 	}
-	if _, claims := b.fleet.Size(); claims != 0 || b.room == 0 {
-		t.Errorf("%d claims held, dispatcher woken %d times", claims, b.room)
+	if _, claims := b.fleet.Size(); claims != 0 || b.capacity == 0 {
+		t.Errorf("%d claims held, dispatcher woken %d times", claims, b.capacity)
 	}
 	snap, _ := b.registry.Snapshot(t.Context())
 	if len(snap.Nodes) != 0 {
@@ -46,7 +46,7 @@ func TestABeatingNodeKeepsItsWorkForAnHour(t *testing.T) {
 	}
 }
 
-func TestReportsUnderWayCountBeforeWorkIsGivenAway(t *testing.T) {
+func TestReportsUnderWayCountBeforeWorkIsReassigned(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.assigned(t, "t", true)
@@ -56,7 +56,7 @@ func TestReportsUnderWayCountBeforeWorkIsGivenAway(t *testing.T) {
 		t.Error("the next round does not come soon though one waits for ingest")
 	}
 	if got := b.get(t, "t"); got.LifecycleStatus != task.Assigning {
-		t.Fatalf("given away before ingest had read what the node said: %s", got.LifecycleStatus)
+		t.Fatalf("reassigned before ingest had read what the node said: %s", got.LifecycleStatus)
 	}
 	// Ingest takes in the node's last word: it had finished.
 	r := task.Report{ID: tk.ID, Attempt: 1, ClaimID: tk.ClaimID, Kind: task.ReportFinished, FinishedAt: 1}
@@ -69,7 +69,7 @@ func TestReportsUnderWayCountBeforeWorkIsGivenAway(t *testing.T) {
 	}
 }
 
-func TestWithoutKnowingTheEndsNothingIsGivenAway(t *testing.T) {
+func TestNothingIsReassignedWithoutKnowingTheEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.assigned(t, "t", true)
@@ -110,9 +110,9 @@ func TestACancelledTaskOfADeadNodeEnds(t *testing.T) {
 	}
 }
 
-// A node whose work was given away, whom no fence has reached, and that beats again after all, is put out of the registry: else it would be without
+// A node whose work was reassigned, whom no fence has reached, and that beats again after all, is evicted: else it would be without
 // work for as long as this leader leads, and would go on with what runs elsewhere.
-func TestANodeThatBeatsThoughItIsGoneIsPutOut(t *testing.T) {
+func TestAZombieIsEvicted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.assigned(t, "t", true)

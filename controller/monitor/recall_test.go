@@ -9,7 +9,7 @@ import (
 
 // A node that gives a claim back since it was asked to takes other work with the report, not with its next heartbeat; one that does so by
 // itself has a reason.
-func TestANodeThatWasAskedToGiveBackTakesWorkAtOnce(t *testing.T) {
+func TestANodeThatReleasesARecalledTaskTakesWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ask   func(t *testing.T, b *bundle)
@@ -23,7 +23,7 @@ func TestANodeThatWasAskedToGiveBackTakesWorkAtOnce(t *testing.T) {
 		}, true},
 		"paused": {func(t *testing.T, b *bundle) {
 			t.Helper()
-			b.wish(t, "t", task.Pause)
+			b.request(t, "t", task.Pause)
 			b.round(t)
 		}, true},
 		"not asked": {func(*testing.T, *bundle) {}, false},

@@ -50,13 +50,13 @@ func TestAClaimThatWasNeverWrittenIsForgotten(t *testing.T) {
 	b.clock.Advance(resend)
 	b.beat(t)
 	b.round(t)
-	if _, claims := b.fleet.Size(); claims != 0 || len(b.wire.tasks) != 0 || b.room == 0 {
+	if _, claims := b.fleet.Size(); claims != 0 || len(b.wire.tasks) != 0 || b.capacity == 0 {
 		t.Fatalf("%d claims held, sent %v", claims, b.wire.tasks)
 	}
 }
 
 // A claim that fits into no event cannot be sent again: that is neither a failure of the round nor the silence of its node.
-func TestANodeIsNotMuteForWhatCannotBeSent(t *testing.T) {
+func TestANodeIsNotUnresponsiveForWhatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.assigned(t, "t", true)
@@ -66,15 +66,15 @@ func TestANodeIsNotMuteForWhatCannotBeSent(t *testing.T) {
 		b.beat(t)
 		b.round(t)
 	}
-	if a, aside := b.fleet.Cordoned(n1.Node, b.clock.Boot()); aside || !b.takes() {
-		t.Errorf("its node takes no work: %+v", a)
+	if c, cordoned := b.fleet.Cordoned(n1.Node, b.clock.Boot()); cordoned || !b.takes() {
+		t.Errorf("its node takes no work: %+v", c)
 	}
 	if b.get(t, "t").LifecycleStatus != task.Assigning {
 		t.Error("it is taken from its node, which may have it")
 	}
 }
 
-func TestClaimsAreSentAgainOnlyWhenIngestHasCaughtUp(t *testing.T) {
+func TestClaimsAreResentOnlyWhenIngestHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.assigned(t, "t", true)

@@ -90,7 +90,7 @@ func TestAnIncompleteListSaysNothing(t *testing.T) {
 }
 
 // What a node holds and nobody asked for is cancelled when it stands in two lists, and not at all by a leader whose lease is over.
-func TestAStrayIsCancelledTheSecondTime(t *testing.T) {
+func TestAnOrphanIsCancelledTheSecondTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tk := b.begun(t, "t")
@@ -129,7 +129,7 @@ func TestAStrayIsCancelledTheSecondTime(t *testing.T) {
 }
 
 // One comparison reads a bounded number of lists.
-func TestListsAreReadInTurns(t *testing.T) {
+func TestTaskListsAreReadInTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for i := range 120 {
@@ -167,7 +167,7 @@ func (o oddLists) Node(ctx context.Context, id string) (registry.Node, bool, err
 }
 
 // A list that cannot be read keeps no other from being compared.
-func TestAListThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+func TestATaskListThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	if err := b.registry.Heartbeat(t.Context(), &registry.Node{ID: "a-odd", Incarnation: "i", Counter: 1, Mode: registry.ModeNode, Running: 1}); err != nil {
