@@ -26,10 +26,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/controller/backend"
 	"github.com/skalds-go/skalds/controller/dispatcher"
 	"github.com/skalds-go/skalds/controller/election"
 	"github.com/skalds-go/skalds/controller/fairqueue"
-	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/ingest"
 	"github.com/skalds-go/skalds/controller/notice"
 	"github.com/skalds-go/skalds/controller/placement"
@@ -82,7 +82,6 @@ type Controller struct {
 	topics  *topics.Topics
 	runner  loop.Runner
 	metrics *prometheus.Registry
-	peers   *http.Client // asks the leader for what only it knows
 }
 
 // New makes a controller. The configuration must be valid.
@@ -90,8 +89,7 @@ func New(cfg config.Controller, deps Deps) *Controller {
 	c := &Controller{cfg: cfg, deps: deps, id: uuid.NewString(), metrics: prometheus.NewRegistry(),
 		runner:  loop.NewRunner(deps.Clock, deps.Log),
 		notices: notice.New(deps.Bus, deps.Clock, cfg.EventMaxBytes),
-		topics:  topics.New(deps.Bus, topics.Specs(cfg.TopicPartitions, cfg.ReplicationFactor, deps.TopicConfig), deps.Log),
-		peers:   &http.Client{Transport: deps.Peers, Timeout: peerTimeout}}
+		topics:  topics.New(deps.Bus, topics.Specs(cfg.TopicPartitions, cfg.ReplicationFactor, deps.TopicConfig), deps.Log)}
 	// Goroutines and memory of the process show a leak long before it hurts.
 	c.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), c.stuckTasks())
 	c.terms = term.NewHolder(c.termConfig(), term.Deps{
@@ -132,9 +130,6 @@ func (c *Controller) configured() placement.Strategy {
 	return s
 }
 
-// peerTimeout is how long the leader may take to answer another controller.
-const peerTimeout = 5 * time.Second
-
 // advertised is where other controllers reach this one's API: where it listens, or, if that is everywhere, by the machine's name.
 func advertised(cfg config.Controller) string {
 	if ip := net.ParseIP(cfg.Host); ip == nil || !ip.IsUnspecified() {
@@ -152,9 +147,13 @@ const apiGrace = 5 * time.Second
 
 // Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
+	asked := backend.New(backend.Deps{
+		ID: c.id, Config: c.cfg, Store: c.deps.Store, Registry: c.deps.Registry, Bus: c.deps.Bus, Topics: c.topics.Err, Leading: c.leading,
+		DrainsStored: c.terms.DrainsStored, Clock: c.deps.Clock, Peers: c.deps.Peers,
+	})
 	handler := api.New(api.Deps{
-		Tasks: c.deps.Store, StoreName: StoreName(c.cfg.Store), Nodes: c.deps.Registry, Dispatcher: (*steering)(c), Wake: c.terms.Stored,
-		Updated: c.terms.Updated, Ready: c.notReady, SetAside: c.setAside, Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes,
+		Tasks: c.deps.Store, StoreName: backend.StoreName(c.cfg.Store), Nodes: c.deps.Registry, Backend: asked, Wake: c.terms.Stored,
+		Updated: c.terms.Updated, Now: c.deps.Clock.Now, TaskMaxBytes: c.cfg.TaskMaxBytes,
 		MaxBacklog: c.cfg.MaxBacklog, Token: string(c.cfg.APIToken), Version: c.deps.Version,
 		Log: c.deps.Log, Metrics: c.metrics,
 	})
@@ -170,19 +169,11 @@ func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// leadership is the present term as the API asks it.
-type leadership struct {
-	dispatcher *dispatcher.Dispatcher
-	fleet      *fleet.Fleet
-	term       *term.Term
-}
-
-func (l *leadership) use(d store.Dispatcher) { l.term.Use(d) }
-
-func (c *Controller) leading() *leadership {
+// leading returns what the API may ask of this controller's leadership; nil while it follows.
+func (c *Controller) leading() *backend.Leadership {
 	t := c.terms.Acting()
 	if t == nil {
 		return nil
 	}
-	return &leadership{dispatcher: t.Dispatcher, fleet: t.Fleet, term: t}
+	return &backend.Leadership{Term: t, Fleet: t.Fleet, Dispatcher: t.Dispatcher}
 }

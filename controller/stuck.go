@@ -13,6 +13,6 @@ func (c *Controller) stuckTasks() prometheus.Collector {
 		if l == nil {
 			return 0
 		}
-		return float64(l.fleet.Stuck(c.deps.Clock.Boot()))
+		return float64(l.Fleet.Stuck(c.deps.Clock.Boot()))
 	})
 }

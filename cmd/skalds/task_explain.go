@@ -74,7 +74,7 @@ func nodesLeft(p *client.Placement) string {
 		what string
 	}{
 		{p.NoClass, "without the class"}, {p.NoLabels, "without the labels"}, {p.TooSmall, "too small"}, {p.AntiAffinity, "beside a task of the same key"},
-		{p.Avoided, "crashed by it"}, {p.Throttled, "at their rate limit"}, {p.Kept, "kept free"}, {p.Full, "full"},
+		{p.Avoided, "crashed by it"}, {p.RateLimited, "at their rate limit"}, {p.Kept, "kept free"}, {p.Full, "full"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller"
+	"github.com/skalds-go/skalds/controller/backend"
 	"github.com/skalds-go/skalds/controller/api"
 	"github.com/skalds-go/skalds/pkg/config"
 )
@@ -31,7 +32,7 @@ func controllerDepsWhileServing(ctx context.Context, listener net.Listener, c *c
 	waiting, end := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() {
-		served <- api.Serve(waiting, lent{tcp}, api.Waiting(controller.StoreName(c.Store)), waitingGrace, log)
+		served <- api.Serve(waiting, lent{tcp}, api.Waiting(backend.StoreName(c.Store)), waitingGrace, log)
 	}()
 	deps, closeDeps, err := controllerDeps(ctx, c, log)
 	end()

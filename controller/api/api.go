@@ -13,7 +13,7 @@ package api
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -46,55 +46,60 @@ type Nodes interface {
 	Node(ctx context.Context, id string) (registry.Node, bool, error)
 }
 
-// DispatcherStatus says what the dispatcher does.
-type DispatcherStatus = client.Dispatcher
-
-// NotReady is one part that the controller still misses.
-type NotReady = client.NotReady
-
-// Dispatcher is the dispatcher as the API shows and steers it.
-type Dispatcher interface {
-	// Status says what it does.
-	Status(ctx context.Context) (DispatcherStatus, error)
+// Backend is what the API asks of the controller. Whatever only the leader knows is the leader's answer on every controller;
+// where it cannot be had, the error is a [*NoLeaderError].
+type Backend interface {
+	// Status returns what the dispatcher does. Without a leader's answer it holds the settings, and says why the rest is missing.
+	Status(ctx context.Context) (client.Dispatcher, error)
 	// SetStrategy makes all controllers place by this strategy, one of placement.Strategies, from the next round on.
 	SetStrategy(ctx context.Context, strategy string) error
-	// Explain says why a task is where it is. It gives ErrNoLeader if that is known to a leader only, and none answers.
+	// Explain says why a task is where it is. It needs the leader for tasks that wait or are on nodes.
 	Explain(ctx context.Context, t *task.Task) (client.Explanation, error)
-	// Pending groups all tasks that wait by reason. It gives ErrNoLeader if no leader answers.
+	// Pending groups all tasks that wait by reason. It needs the leader.
 	Pending(ctx context.Context) (client.Pending, error)
-	// Settings gives what was changed at run time.
+	// Settings returns what was changed at run time.
 	Settings(ctx context.Context) (store.Dispatcher, error)
-	// Change changes that, for all controllers and over restarts, and gives what it is then. It returns when nothing begins any more that is
-	// paused by then, or a short time has passed. An error of set is given as it is.
+	// Change changes the settings, for all controllers and over restarts, and returns what they are then. It returns when nothing
+	// begins any more that is paused by then, or a short time has passed. An error of set is returned as it is.
 	Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error)
-	// InUse says how many tasks of each of these pools are on nodes. It gives ErrNoLeader if no leader answers.
+	// InUse returns how many tasks of each of these pools are on nodes. It needs the leader.
 	InUse(ctx context.Context, pools []string) (map[string]int, error)
-	// SetDraining drains a node, or ends that. It gives store.ErrTooMany if too many nodes are drained.
+	// SetDraining drains a node, or ends that. It returns store.ErrTooMany if too many nodes are drained.
 	SetDraining(ctx context.Context, node string, draining bool) error
+	// Fleet returns what the leader knows of nodes beyond their heartbeats. It needs the leader.
+	Fleet(ctx context.Context) (client.Fleet, error)
+	// NotReady names the parts that are not ready; none = ready.
+	NotReady(ctx context.Context) []client.NotReady
 }
 
-// ErrNoLeader says that no controller leads now, or that the one which does cannot be asked.
-var ErrNoLeader = errors.New("no controller leads")
+// NoLeaderError says why the leader's answer is missing.
+type NoLeaderError struct {
+	Leader client.Leader // who leads; no Holder = nobody
+	Reason string        // why it could not be asked
+}
+
+func (e *NoLeaderError) Error() string {
+	if e.Leader.Holder == "" {
+		return "no controller leads"
+	}
+	return fmt.Sprintf("the controller that leads (%s at %s, term %d) cannot be asked: %s", e.Leader.Holder, e.Leader.Address, e.Leader.Term, e.Reason)
+}
 
 // DefaultTaskMaxBytes is TASK_MAX_BYTES where nothing is configured.
 const DefaultTaskMaxBytes = 256 << 10
 
-// Deps is what an API stands on. Tasks, Nodes and Dispatcher are needed; the rest has defaults.
+// Deps is what an API stands on. Tasks, Nodes and Backend are needed; the rest has defaults.
 type Deps struct {
-	Tasks      Tasks
-	Nodes      Nodes
-	Dispatcher Dispatcher
+	Tasks   Tasks
+	Nodes   Nodes
+	Backend Backend
 
 	// StoreName is what people call the store, for answers that say that it does not answer. Default "mongodb".
 	StoreName string
-	// Wake is called after tasks or wishes were stored. It must not block. Default: nothing.
+	// Wake is called after tasks or what is desired of them were stored. It must not block. Default: nothing.
 	Wake func()
 	// Updated is called after new attachments of a task were stored, before Wake. It must not block. Default: nothing.
 	Updated func(id string)
-	// SetAside says why a node takes no new work, if it is set aside. Default: none is.
-	SetAside func(node string) *client.Cordon
-	// Ready names the parts that are not ready; none = ready. Default: always ready.
-	Ready func(ctx context.Context) []NotReady
 	// Now stamps tasks. Default time.Now.
 	Now func() time.Time
 	// NewID makes the id of a task that came without. Default: a UUID of version 7.
@@ -133,6 +138,7 @@ func New(deps Deps) http.Handler {
 	api := humago.New(mux, humaConfig(s.Version))
 	s.registerTasks(api)
 	s.registerNodes(api)
+	s.registerFleet(api)
 	s.registerSystem(api)
 	s.registerExplain(api)
 	s.registerSettings(api)
@@ -149,9 +155,6 @@ func withDefaults(d Deps) Deps {
 	}
 	if d.Updated == nil {
 		d.Updated = func(string) {}
-	}
-	if d.Ready == nil {
-		d.Ready = func(context.Context) []NotReady { return nil }
 	}
 	if d.Now == nil {
 		d.Now = time.Now

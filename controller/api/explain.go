@@ -45,7 +45,7 @@ func (s *server) explain(ctx context.Context, in *explainInput) (*explainOutput,
 	if len(found) == 0 {
 		return nil, notFound("task", in.ID)
 	}
-	e, err := s.Dispatcher.Explain(ctx, &found[0])
+	e, err := s.Backend.Explain(ctx, &found[0])
 	if err != nil {
 		return nil, s.leaderFailed(ctx, "to explain a task", err)
 	}
@@ -53,7 +53,7 @@ func (s *server) explain(ctx context.Context, in *explainInput) (*explainOutput,
 }
 
 func (s *server) pending(ctx context.Context, _ *struct{}) (*pendingOutput, error) {
-	p, err := s.Dispatcher.Pending(ctx)
+	p, err := s.Backend.Pending(ctx)
 	if err != nil {
 		return nil, s.leaderFailed(ctx, "to group what waits", err)
 	}
@@ -62,13 +62,13 @@ func (s *server) pending(ctx context.Context, _ *struct{}) (*pendingOutput, erro
 
 // leaderFailed turns an error of what only the leader knows into an answer.
 func (s *server) leaderFailed(ctx context.Context, doing string, err error) error {
-	var said *client.Error
+	var unknown *NoLeaderError
 	switch {
-	case errors.As(err, &said) && said.Status == http.StatusNotFound:
-		return problem(http.StatusNotFound, said.Detail)
-	case errors.Is(err, ErrNoLeader) || errors.Is(err, client.ErrUnreachable) || errors.As(err, &said):
+	case client.IsStatus(err, http.StatusNotFound):
+		return problem(http.StatusNotFound, err.Error())
+	case errors.As(err, &unknown):
 		s.Log.WarnContext(ctx, "api: no leader", "doing", doing, "error", err)
-		return unavailable("no controller leads, or the one that does cannot be asked (" + doing + "); try again")
+		return unavailable(err.Error() + " (" + doing + "); try again")
 	}
 	return s.storeFailed(ctx, doing, err)
 }

@@ -40,11 +40,11 @@ type fixture struct {
 
 func newFixture(t testing.TB, change ...func(*api.Deps)) *fixture {
 	t.Helper()
-	f := &fixture{store: memory.New(), nodes: &nodes{}, disp: &dispatcher{status: api.DispatcherStatus{Strategy: "LEAST_TASKS"}, set: store.Dispatcher{Pools: map[string]int{"gpu": 3},
+	f := &fixture{store: memory.New(), nodes: &nodes{}, disp: &dispatcher{status: client.Dispatcher{Strategy: "LEAST_TASKS"}, set: store.Dispatcher{Pools: map[string]int{"gpu": 3},
 		ClassRates: map[string]store.Rate{"c": {PerSecond: 1, Burst: 1}}, NodeRates: map[string]store.Rate{"n": {PerSecond: 1, Burst: 1}}, NamespaceLimits: map[string]int{"n": 1}}}, log: &bytes.Buffer{}, wakes: new(int)}
 	n := 0
 	f.deps = api.Deps{
-		Tasks: f.store, Nodes: f.nodes, Dispatcher: f.disp,
+		Tasks: f.store, Nodes: f.nodes, Backend: f.disp,
 		Wake:  func() { *f.wakes++ },
 		Now:   func() time.Time { return epoch },
 		NewID: func() string { n++; return fmt.Sprintf("new-%04d", n) },
@@ -187,13 +187,20 @@ func (n *nodes) Node(_ context.Context, id string) (registry.Node, bool, error) 
 
 // dispatcher remembers what it is told.
 type dispatcher struct {
-	status  api.DispatcherStatus
+	status  client.Dispatcher
 	drained []string
 	set     store.Dispatcher
 	inUse   map[string]int
 	pending client.Pending
+	ready   []client.NotReady
+	fleet   client.Fleet
+	unled   error // instead of what only the leader knows of nodes
 	err     error
 }
+
+func (d *dispatcher) NotReady(context.Context) []client.NotReady { return d.ready }
+
+func (d *dispatcher) Fleet(context.Context) (client.Fleet, error) { return d.fleet, d.unled }
 
 func (d *dispatcher) Explain(_ context.Context, t *task.Task) (client.Explanation, error) {
 	return client.Explanation{ID: t.ID, Status: t.LifecycleStatus, Reason: "NODES_FULL", Text: "All are full."}, d.err
@@ -218,7 +225,7 @@ func (d *dispatcher) Change(_ context.Context, set func(*store.Dispatcher) error
 
 func (d *dispatcher) InUse(context.Context, []string) (map[string]int, error) {
 	if d.inUse == nil {
-		return nil, api.ErrNoLeader
+		return nil, &api.NoLeaderError{}
 	}
 	return d.inUse, nil
 }
@@ -230,7 +237,7 @@ func (d *dispatcher) SetDraining(_ context.Context, node string, draining bool) 
 	return d.err
 }
 
-func (d *dispatcher) Status(context.Context) (api.DispatcherStatus, error) { return d.status, d.err }
+func (d *dispatcher) Status(context.Context) (client.Dispatcher, error) { return d.status, d.err }
 func (d *dispatcher) SetStrategy(_ context.Context, strategy string) error {
 	if d.err == nil {
 		d.status.Strategy = strategy

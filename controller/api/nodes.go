@@ -66,7 +66,7 @@ func (s *server) registerNodes(api huma.API) {
 	} {
 		huma.Register(api, huma.Operation{
 			OperationID: d.id, Method: http.MethodPost, Path: "/api/skalds/{id}/" + d.path, Tags: []string{"nodes"},
-			Summary: d.summary, Description: d.description + " The answer comes once the wish is stored; the node's state shows when it is carried out.",
+			Summary: d.summary, Description: d.description + " The answer comes once that is stored; the node's state shows when it is carried out.",
 			DefaultStatus: http.StatusNoContent,
 			Errors:        []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
 		}, bounded(func(ctx context.Context, in *nodeInput) (*struct{}, error) {
@@ -87,7 +87,7 @@ func (s *server) drain(ctx context.Context, id string, draining bool) error {
 			return notFound("node", id)
 		}
 	}
-	err := s.Dispatcher.SetDraining(ctx, id, draining)
+	err := s.Backend.SetDraining(ctx, id, draining)
 	if errors.Is(err, store.ErrTooMany) {
 		return invalid("path.id", shorten(id), "cannot be drained: %d nodes are; undrain those that are gone", store.MaxDraining)
 	}
@@ -107,21 +107,27 @@ func (s *server) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, e
 	}
 	now := s.now()
 	s.beats.see(snapshot.Nodes, now)
-	nodes := slices.SortedFunc(slices.Values(snapshot.Nodes), func(a, b registry.Node) int { return cmp.Compare(a.ID, b.ID) })
-	first, _ := slices.BinarySearchFunc(nodes, in.Cursor+"\x00", func(n registry.Node, id string) int { return cmp.Compare(n.ID, id) })
+	known := s.known(ctx)
+	nodes := known.withGone(snapshot.Nodes)
+	first, _ := slices.BinarySearchFunc(nodes, in.Cursor+"\x00", func(n shown, id string) int { return cmp.Compare(n.id, id) })
 	if in.Cursor == "" {
 		first = min((max(in.Page, 1)-1)*in.PageSize, len(nodes))
 	}
 	last := min(first+in.PageSize, len(nodes))
-	page := client.NodePage{Items: make([]client.Node, 0, last-first), Total: len(nodes), Page: max(in.Page, 1), PageSize: in.PageSize}
+	page := client.NodePage{Items: make([]client.Node, 0, last-first), Total: len(nodes), Page: max(in.Page, 1), PageSize: in.PageSize,
+		Incomplete: known.missing}
 	if in.Cursor != "" {
 		page.Page = first/in.PageSize + 1
 	}
 	for i := first; i < last; i++ {
-		page.Items = append(page.Items, s.nodeOf(&nodes[i], now))
+		if g := nodes[i].gone; g != nil {
+			page.Items = append(page.Items, goneNode(g))
+			continue
+		}
+		page.Items = append(page.Items, s.nodeOf(nodes[i].node, &known, now))
 	}
 	if last < len(nodes) {
-		page.NextCursor = nodes[last-1].ID
+		page.NextCursor = nodes[last-1].id
 	}
 	if len(page.Items) <= maxNodesWithTasks {
 		if err := s.addTasks(ctx, page.Items); err != nil {
@@ -136,6 +142,9 @@ func (s *server) addTasks(ctx context.Context, nodes []client.Node) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(nodeReads)
 	for i := range nodes {
+		if nodes[i].Gone != nil {
+			continue
+		}
 		group.Go(func() error {
 			n, _, err := s.Nodes.Node(groupCtx, nodes[i].ID)
 			nodes[i].CurrentTasks = taskIDs(n.Tasks)
@@ -153,10 +162,14 @@ func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error
 	if err != nil {
 		return nil, s.registryFailed(ctx, "to read a node", err)
 	}
+	known := s.known(ctx)
+	if g := known.gone[in.ID]; !ok && g != nil {
+		return &nodeOutput{Body: goneNode(g)}, nil
+	}
 	if !ok {
 		return nil, notFound("node", in.ID)
 	}
-	out := s.nodeOf(&n, s.now())
+	out := s.nodeOf(&n, &known, s.now())
 	out.CurrentTasks = taskIDs(n.Tasks)
 	out.Tasks = slices.Clone(n.Tasks)
 	for i := range out.Tasks {
@@ -165,7 +178,7 @@ func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error
 	return &nodeOutput{Body: out}, nil
 }
 
-func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
+func (s *server) nodeOf(n *registry.Node, k *known, now int64) client.Node {
 	beat := *n
 	beat.Tasks, beat.CPU = nil, finite(n.CPU)
 	beat.SlotsRunning, beat.SlotsQueued = n.Slots()
@@ -175,18 +188,18 @@ func (s *server) nodeOf(n *registry.Node, now int64) client.Node {
 	if beat.Labels == nil {
 		beat.Labels = map[string]string{}
 	}
-	var aside *client.Cordon
-	if s.SetAside != nil {
-		aside = s.SetAside(n.ID)
+	var cordon *client.Cordon
+	if c, ok := k.cordoned[n.ID]; ok {
+		cordon = &c
 	}
 	return client.Node{
-		Node: beat, Cordon: aside, Invalid: registry.Validate(n, now),
+		Node: beat, Cordon: cordon, Invalid: registry.Validate(n, now),
 		Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
 		SupportedTasks: beat.Classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
 	}
 }
 
-// finite gives 0 in place of what JSON cannot say: one node's nonsense must not keep the others from being shown.
+// finite gives 0 in place of what JSON cannot say: one node's numbers must not keep the others from being shown.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

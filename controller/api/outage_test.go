@@ -115,58 +115,65 @@ func (g *gatedNodes) Node(ctx context.Context, id string) (registry.Node, bool, 
 
 // gatedDispatcher stands on the store, too.
 type gatedDispatcher struct {
-	api.Dispatcher
+	api.Backend
 
 	pass gate
 }
 
-func (g *gatedDispatcher) Status(ctx context.Context) (api.DispatcherStatus, error) {
+func (g *gatedDispatcher) Status(ctx context.Context) (client.Dispatcher, error) {
 	if err := g.pass(ctx); err != nil {
-		return api.DispatcherStatus{}, err
+		return client.Dispatcher{}, err
 	}
-	return g.Dispatcher.Status(ctx)
+	return g.Backend.Status(ctx)
 }
 
 func (g *gatedDispatcher) SetStrategy(ctx context.Context, strategy string) error {
 	if err := g.pass(ctx); err != nil {
 		return err
 	}
-	return g.Dispatcher.SetStrategy(ctx, strategy)
+	return g.Backend.SetStrategy(ctx, strategy)
 }
 
 func (g *gatedDispatcher) Explain(ctx context.Context, t *task.Task) (client.Explanation, error) {
 	if err := g.pass(ctx); err != nil {
 		return client.Explanation{}, err
 	}
-	return g.Dispatcher.Explain(ctx, t)
+	return g.Backend.Explain(ctx, t)
 }
 
 func (g *gatedDispatcher) Pending(ctx context.Context) (client.Pending, error) {
 	if err := g.pass(ctx); err != nil {
 		return client.Pending{}, err
 	}
-	return g.Dispatcher.Pending(ctx)
+	return g.Backend.Pending(ctx)
+}
+
+func (g *gatedDispatcher) Fleet(ctx context.Context) (client.Fleet, error) {
+	if err := g.pass(ctx); err != nil {
+		return client.Fleet{}, err
+	}
+	return g.Backend.Fleet(ctx)
 }
 
 func (g *gatedDispatcher) Settings(ctx context.Context) (store.Dispatcher, error) {
 	if err := g.pass(ctx); err != nil {
 		return store.Dispatcher{}, err
 	}
-	return g.Dispatcher.Settings(ctx)
+	return g.Backend.Settings(ctx)
 }
 
 func (g *gatedDispatcher) Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error) {
 	if err := g.pass(ctx); err != nil {
 		return store.Dispatcher{}, err
 	}
-	return g.Dispatcher.Change(ctx, set)
+	return g.Backend.Change(ctx, set)
 }
 
 func (g *gatedDispatcher) SetDraining(ctx context.Context, node string, draining bool) error {
 	if err := g.pass(ctx); err != nil {
 		return err
 	}
-	return g.Dispatcher.SetDraining(ctx, node, draining)
+	return g.Backend.SetDraining(ctx, node, draining)
 }
 
 // What a call needs.
@@ -200,6 +207,7 @@ var calls = []struct {
 	{method: http.MethodPut, path: "/api/system/dispatcher", body: `{"strategy":"RANDOM"}`, needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/tasks/t/explain", route: "/api/tasks/{id}/explain", needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/system/pending", needs: []string{mongodb}},
+	{method: http.MethodGet, path: "/api/system/fleet", needs: []string{mongodb}},
 	{method: http.MethodPost, path: "/api/system/dispatcher/pause", body: `{}`, needs: []string{mongodb}},
 	{method: http.MethodPost, path: "/api/system/dispatcher/resume", body: `{}`, needs: []string{mongodb}},
 	{method: http.MethodGet, path: "/api/system/limits", needs: []string{mongodb}},
@@ -243,7 +251,7 @@ func TestEachCallNamesWhatDoesNotAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, func(d *api.Deps) {
 					d.Tasks, d.Nodes = &gatedTasks{d.Tasks, fault.tasks}, &gatedNodes{d.Nodes, fault.nodes}
-					d.Dispatcher = &gatedDispatcher{d.Dispatcher, fault.tasks}
+					d.Backend = &gatedDispatcher{d.Backend, fault.tasks}
 				})
 				f.nodes.list = someNodes(1)
 				f.add(t, inState("t", task.Created), inState("ended", task.Finished))

@@ -97,7 +97,7 @@ func (s *server) registerSettings(api huma.API) {
 	huma.Register(api, op("get-limits", http.MethodGet, "/api/system/limits", "Say which limits and pauses were set at run time", "",
 		http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, _ *struct{}) (*settingsOutput, error) {
-			d, err := s.Dispatcher.Settings(ctx)
+			d, err := s.Backend.Settings(ctx)
 			if err != nil {
 				return nil, s.storeFailed(ctx, "to read the limits", err)
 			}
@@ -147,7 +147,7 @@ func (s *server) registerSettings(api huma.API) {
 func (s *server) registerPools(api huma.API, op func(id, method, path, summary, description string, errs ...int) huma.Operation, unwell []int) {
 	huma.Register(api, op("list-pools", http.MethodGet, "/api/pools", "List the pools", "", http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, _ *struct{}) (*poolsOutput, error) {
-			d, err := s.Dispatcher.Settings(ctx)
+			d, err := s.Backend.Settings(ctx)
 			if err != nil {
 				return nil, s.storeFailed(ctx, "to read the pools", err)
 			}
@@ -157,7 +157,7 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 		}))
 	huma.Register(api, op("get-pool", http.MethodGet, "/api/pools/{name}", "Show a pool", "", http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*poolOutput, error) {
-			d, err := s.Dispatcher.Settings(ctx)
+			d, err := s.Backend.Settings(ctx)
 			if err != nil {
 				return nil, s.storeFailed(ctx, "to read a pool", err)
 			}
@@ -185,7 +185,7 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 // poolsOf shows pools by their names, given their limits. Where no leader answers, they are shown without their use.
 func (s *server) poolsOf(ctx context.Context, limits map[string]int) []client.Pool {
 	names := slices.Sorted(maps.Keys(limits))
-	inUse, err := s.Dispatcher.InUse(ctx, names)
+	inUse, err := s.Backend.InUse(ctx, names)
 	if err != nil {
 		s.Log.WarnContext(ctx, "api: pools are shown without their use, which no leader tells", "error", err)
 	}
@@ -201,7 +201,7 @@ func (s *server) poolsOf(ctx context.Context, limits map[string]int) []client.Po
 
 // change changes the settings and shows what they are then.
 func (s *server) change(ctx context.Context, set func(*store.Dispatcher) error) (*settingsOutput, error) {
-	d, err := s.Dispatcher.Change(ctx, func(d *store.Dispatcher) error {
+	d, err := s.Backend.Change(ctx, func(d *store.Dispatcher) error {
 		if err := set(d); err != nil {
 			return err
 		}

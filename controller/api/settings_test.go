@@ -113,7 +113,7 @@ func TestWithoutALeaderNobodyKnowsWhy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.add(t, inState("t", task.Created))
-	f.disp.err = api.ErrNoLeader
+	f.disp.err = &api.NoLeaderError{}
 	for _, path := range []string{"/api/tasks/t/explain", "/api/system/pending"} {
 		if res := f.do(t, http.MethodGet, path, ""); res.Code != http.StatusServiceUnavailable || !strings.Contains(res.Body.String(), "no controller leads") {
 			t.Errorf("%s: %d %s", path, res.Code, res.Body)

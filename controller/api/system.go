@@ -11,7 +11,7 @@ import (
 )
 
 type dispatcherBody struct {
-	Body DispatcherStatus
+	Body client.Dispatcher
 }
 
 type readinessOutput struct {
@@ -55,7 +55,7 @@ func (s *server) registerSystem(api huma.API) {
 }
 
 func (s *server) dispatcher(ctx context.Context) (*dispatcherBody, error) {
-	status, err := s.Dispatcher.Status(ctx)
+	status, err := s.Backend.Status(ctx)
 	if err != nil {
 		return nil, s.storeFailed(ctx, "to read the dispatcher's state", err)
 	}
@@ -67,14 +67,14 @@ func (s *server) setDispatcher(ctx context.Context, in *dispatcherBody) (*dispat
 	if !ok {
 		return nil, invalid("body.strategy", shorten(in.Body.Strategy), "must be one of %v, without regard to case", placement.Strategies())
 	}
-	if err := s.Dispatcher.SetStrategy(ctx, string(strategy)); err != nil {
+	if err := s.Backend.SetStrategy(ctx, string(strategy)); err != nil {
 		return nil, s.storeFailed(ctx, "to change the strategy", err)
 	}
 	return s.dispatcher(ctx)
 }
 
 func (s *server) ready(ctx context.Context, _ *struct{}) (*readinessOutput, error) {
-	missing := s.Ready(ctx)
+	missing := s.Backend.NotReady(ctx)
 	if len(missing) > 0 {
 		return &readinessOutput{Status: http.StatusServiceUnavailable, Body: client.Readiness{Status: "not ready", NotReady: missing}}, nil
 	}

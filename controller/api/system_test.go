@@ -126,18 +126,18 @@ func TestNodeShowsTheWholeHeartbeat(t *testing.T) {
 func TestDispatcher(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.disp.status = api.DispatcherStatus{
+	f.disp.status = client.Dispatcher{
 		Strategy: "LEAST_TASKS", Leader: client.Leader{Holder: "run", Address: "a:1", Term: 3}, IsLeader: true, IntervalMs: 5000, Rounds: 2, Placed: 9,
 		Waiting: map[string]int{"NO_ELIGIBLE_NODE": 4}, LastRoundAt: 8, Nodes: 2,
 	}
 	res := f.do(t, http.MethodGet, "/api/system/dispatcher", "")
-	if got := want[api.DispatcherStatus](t, res, http.StatusOK); got.Leader.Term != 3 || got.Waiting["NO_ELIGIBLE_NODE"] != 4 || !got.IsLeader {
+	if got := want[client.Dispatcher](t, res, http.StatusOK); got.Leader.Term != 3 || got.Waiting["NO_ELIGIBLE_NODE"] != 4 || !got.IsLeader {
 		t.Errorf("%+v", got)
 	}
 	// What GET gave, PUT takes.
-	want[api.DispatcherStatus](t, f.do(t, http.MethodPut, "/api/system/dispatcher", res.Body.String()), http.StatusOK)
+	want[client.Dispatcher](t, f.do(t, http.MethodPut, "/api/system/dispatcher", res.Body.String()), http.StatusOK)
 	for given, strategy := range map[string]string{"round_robin": "ROUND_ROBIN", "RANDOM": "RANDOM", "Least_Tasks": "LEAST_TASKS"} {
-		got := want[api.DispatcherStatus](t, f.do(t, http.MethodPut, "/api/system/dispatcher", `{"strategy":"`+given+`"}`), http.StatusOK)
+		got := want[client.Dispatcher](t, f.do(t, http.MethodPut, "/api/system/dispatcher", `{"strategy":"`+given+`"}`), http.StatusOK)
 		if got.Strategy != strategy || f.disp.status.Strategy != strategy {
 			t.Errorf("%s: %+v", given, got)
 		}
@@ -149,13 +149,13 @@ func TestDispatcher(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	var missing []api.NotReady
-	f := newFixture(t, func(d *api.Deps) { d.Ready = func(context.Context) []api.NotReady { return missing } })
+	f := newFixture(t)
 	want[any](t, f.do(t, http.MethodGet, "/livez", ""), http.StatusOK)
 	if got := want[client.Readiness](t, f.do(t, http.MethodGet, "/readyz", ""), http.StatusOK); got.Status != "ready" {
 		t.Errorf("%+v", got)
 	}
-	missing = []api.NotReady{{Name: "kafka", Reason: "connection refused"}}
+	missing := []client.NotReady{{Name: "kafka", Reason: "connection refused"}}
+	f.disp.ready = missing
 	got := want[client.Readiness](t, f.do(t, http.MethodGet, "/readyz", ""), http.StatusServiceUnavailable)
 	if got.Status != "not ready" || len(got.NotReady) != 1 || got.NotReady[0] != missing[0] {
 		t.Errorf("%+v", got)

@@ -51,6 +51,13 @@ func (c *Client) Node(ctx context.Context, id string) (Node, error) {
 	return out, err
 }
 
+// Fleet reads what the leader knows of nodes beyond their heartbeats: which are cordoned, and which are gone.
+func (c *Client) Fleet(ctx context.Context) (Fleet, error) {
+	var out Fleet
+	err := c.do(ctx, http.MethodGet, "/api/system/fleet", nil, nil, &out)
+	return out, err
+}
+
 // Drain has a node take no new work, give back what it has not started and what is paused, and finish what runs. That holds for the id until
 // Undrain. A node that is not there is an [*Error] with status 404.
 func (c *Client) Drain(ctx context.Context, id string) error {

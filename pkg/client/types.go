@@ -88,15 +88,16 @@ type TaskPage struct {
 type Node struct {
 	registry.Node // its last heartbeat
 
-	Type           string   `json:"type" doc:"The mode: node or edge."`
-	Status         string   `json:"status" doc:"The state: online or draining."`
-	LastHeartbeat  string   `json:"lastHeartbeat" doc:"Epoch milliseconds, in digits: when this controller first saw the present heartbeat."`
-	SupportedTasks []string `json:"supportedTasks" nullable:"false" doc:"The classes it runs."`
-	CurrentTasks   []string `json:"currentTasks" doc:"Ids of the tasks it holds; null in a page of more than 100 nodes."`
-	Heartbeat      int64    `json:"heartbeat" doc:"Counts its heartbeats."`
-	TaskCount      int      `json:"taskCount" doc:"How many tasks it runs and holds queued."`
-	Invalid        string   `json:"nonsense,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
-	Cordon         *Cordon  `json:"setAside,omitempty" doc:"Why it takes no new work for a time; known only to the controller that leads."`
+	Type           string    `json:"type" doc:"The mode: node or edge."`
+	Status         string    `json:"status" doc:"The state: online or draining; lost or left, for 15 minutes, if it is gone."`
+	LastHeartbeat  string    `json:"lastHeartbeat" doc:"Epoch milliseconds, in digits: when this controller first saw the present heartbeat."`
+	SupportedTasks []string  `json:"supportedTasks" nullable:"false" doc:"The classes it runs."`
+	CurrentTasks   []string  `json:"currentTasks" doc:"Ids of the tasks it holds; null in a page of more than 100 nodes."`
+	Heartbeat      int64     `json:"heartbeat" doc:"Counts its heartbeats."`
+	TaskCount      int       `json:"taskCount" doc:"How many tasks it runs and holds queued."`
+	Invalid        string    `json:"invalid,omitempty" doc:"What in its heartbeat cannot be; such a node gets no work."`
+	Cordon         *Cordon   `json:"cordoned,omitempty" doc:"Why it takes no new work for a time."`
+	Gone           *GoneNode `json:"gone,omitempty" doc:"How and when it went, and what became of its tasks; status is lost or left then."`
 }
 
 // Cordon says that a node beats, but starts nothing of what it is sent.
@@ -106,6 +107,24 @@ type Cordon struct {
 	Until  int64  `json:"until" doc:"Epoch milliseconds: when it is tried again."`
 }
 
+// GoneNode is an incarnation of a node that is gone, and what became of the tasks that it held then. Times are epoch milliseconds.
+type GoneNode struct {
+	ID          string `json:"id"`
+	Incarnation string `json:"incarnation" doc:"The run of its process."`
+	How         string `json:"how" doc:"lost: not heard of for too long; left: it drained and said goodbye; replaced: another process took its id over; evicted: it started nothing of what it was sent."`
+	At          int64  `json:"at" doc:"Epoch milliseconds: when the leader found that it is gone."`
+	LastSeen    int64  `json:"lastSeen,omitempty" doc:"Epoch milliseconds: its last heartbeat; absent if the leader has seen none."`
+	Reassigned  int    `json:"reassigned" doc:"Tasks that went back to waiting, to run elsewhere."`
+	Ended       int    `json:"ended" doc:"Tasks that ended after all."`
+	Waiting     int    `json:"waiting" doc:"Tasks that are still to be taken back."`
+}
+
+// Fleet is what the leader knows of nodes beyond their heartbeats.
+type Fleet struct {
+	Cordoned map[string]Cordon `json:"cordoned" doc:"Nodes that take no new work for a time, by id."`
+	Gone     []GoneNode        `json:"gone" nullable:"false" doc:"Nodes that have gone within 15 minutes, at most 1,000, the last first."`
+}
+
 // NodePage is one page of the nodes, in the order of their ids.
 type NodePage struct {
 	Items      []Node `json:"items" nullable:"false"`
@@ -113,16 +132,18 @@ type NodePage struct {
 	Page       int    `json:"page"`
 	PageSize   int    `json:"pageSize"`
 	NextCursor string `json:"nextCursor,omitempty" doc:"Id of the last node of this page; give it as cursor for the next page."`
+	Incomplete string `json:"incomplete,omitempty" doc:"Why what only the leader knows is missing: which nodes are cordoned, and which are gone."`
 }
 
 // Dispatcher says what the dispatcher does. Only the strategy can be set here.
 type Dispatcher struct {
 	Strategy    string         `json:"strategy" doc:"How nodes are picked for tasks that say nothing of it: LEAST_TASKS, ROUND_ROBIN, RANDOM, ..."`
 	Leader      Leader         `json:"leader" required:"false" readOnly:"true"`
-	IsLeader    bool           `json:"isLeader" required:"false" readOnly:"true" doc:"Whether the controller that answers leads. The numbers are its own."`
+	IsLeader    bool           `json:"isLeader" required:"false" readOnly:"true" doc:"Whether the controller that answers leads. The numbers are the leader's in any case."`
+	LeaderError string         `json:"leaderError,omitempty" readOnly:"true" doc:"Why the leader's numbers are missing, and are all 0: nobody leads, or who does cannot be asked."`
 	IntervalMs  int64          `json:"intervalMs" required:"false" readOnly:"true" doc:"Milliseconds between two rounds, if nothing wakes the dispatcher earlier."`
-	Rounds      int64          `json:"rounds" required:"false" readOnly:"true" doc:"Rounds since this controller started."`
-	Placed      int64          `json:"placed" required:"false" readOnly:"true" doc:"Tasks placed since this controller started."`
+	Rounds      int64          `json:"rounds" required:"false" readOnly:"true" doc:"Rounds since the leader began to lead."`
+	Placed      int64          `json:"placed" required:"false" readOnly:"true" doc:"Tasks placed since the leader began to lead."`
 	Waiting     map[string]int `json:"waiting,omitempty" readOnly:"true" doc:"Why queues wait: reason to number of queues. READY ones are placed in their turn. See /api/system/pending for tasks."`
 	LastRoundAt int64          `json:"lastRoundAt" required:"false" readOnly:"true" doc:"Epoch milliseconds; 0 = none yet."`
 	Failed      int64          `json:"failed" required:"false" readOnly:"true" doc:"Tasks that were claimed, and certainly not published, and wait again."`
@@ -207,7 +228,7 @@ type Placement struct {
 	TooSmall     int         `json:"tooSmall" doc:"Could never hold so many slots of the class."`
 	AntiAffinity int         `json:"antiAffinity" doc:"Hold a task of the same anti-affinity key."`
 	Avoided      int         `json:"avoided" doc:"Were crashed by the task."`
-	Throttled    int         `json:"throttled" doc:"Have used up their rate limit."`
+	RateLimited  int         `json:"rateLimited" doc:"Have used up their rate limit."`
 	Kept         int         `json:"kept" doc:"Take nothing, so that they become empty for a task that must be alone."`
 	Full         int         `json:"full"`
 	FullNodes    []string    `json:"fullNodes,omitempty" nullable:"false" doc:"At most ten of them."`

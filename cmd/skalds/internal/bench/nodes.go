@@ -24,6 +24,9 @@ func (b *bench) readNodes(ctx context.Context) (nodeCounts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the nodes: %w", err)
 		}
+		if n.Gone != nil {
+			continue
+		}
 		counts[n.ID] = nodeCount{
 			incarnation: n.Incarnation, heartbeat: n.Heartbeat, finished: n.Finished, held: n.Running + n.Queued,
 		}

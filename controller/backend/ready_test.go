@@ -1,44 +1,30 @@
-package controller
+package backend
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/skalds-go/skalds/events/kafka"
 	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/config"
-	"github.com/skalds-go/skalds/pkg/registry"
-	"github.com/skalds-go/skalds/pkg/store"
 )
 
-type (
-	pingedStore struct {
-		store.Store
+// pinged answers pings.
+type pinged func(context.Context) error
 
-		ping func(context.Context) error
-	}
-	pingedRegistry struct {
-		registry.Registry
+func (p pinged) Ping(ctx context.Context) error { return p(ctx) }
 
-		ping func(context.Context) error
-	}
-	pingedBus struct {
-		Bus
+// pingedStore is a store that answers nothing else.
+type pingedStore struct {
+	Store
 
-		ping func(context.Context) error
-	}
-)
+	ping pinged
+}
 
-func (p pingedStore) Ping(ctx context.Context) error    { return p.ping(ctx) }
-func (p pingedRegistry) Ping(ctx context.Context) error { return p.ping(ctx) }
-func (p pingedBus) Ping(ctx context.Context) error      { return p.ping(ctx) }
-
-func (pingedBus) Ensure(context.Context, []kafka.TopicSpec) error { return nil }
+func (p pingedStore) Ping(ctx context.Context) error { return p.ping(ctx) }
 
 // Readiness names each part that is gone or hangs, all of them, and does not wait longer for them than for one.
 func TestReadinessNamesWhatIsMissing(t *testing.T) {
@@ -69,17 +55,12 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := New(config.Controller{Store: tt.store}, Deps{
-					Store: pingedStore{ping: tt.mongo}, Registry: pingedRegistry{ping: tt.redis}, Bus: pingedBus{ping: tt.kafka},
-					Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+				b := New(Deps{
+					Config: config.Controller{Store: tt.store}, Store: pingedStore{ping: tt.mongo}, Registry: pinged(tt.redis), Bus: pinged(tt.kafka),
+					Topics: func() error { return tt.topics }, Clock: clock.System{},
 				})
-				if tt.topics == nil {
-					if _, err := c.topics.Loop().Step(t.Context(), nil); err != nil {
-						t.Fatal(err)
-					}
-				}
 				began := time.Now()
-				if got := fmt.Sprint(c.notReady(t.Context())); got != tt.want {
+				if got := fmt.Sprint(b.NotReady(t.Context())); got != tt.want {
 					t.Errorf("%s, want %s", got, tt.want)
 				}
 				if took := time.Since(began); took > readyTimeout {

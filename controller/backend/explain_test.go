@@ -1,4 +1,4 @@
-package controller
+package backend
 
 import (
 	"testing"
@@ -37,7 +37,7 @@ func TestTasksThatDoNotWaitForTheirTurnAreExplainedInWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.task.ID = "t 1"
-			reason, text, help := (&Controller{}).elsewhere(nil, &c.task, now)
+			reason, text, help := describe(&c.task, "", now)
 			if reason != c.reason || text != c.text || help != c.help {
 				t.Errorf("%s\n%s\n%s\nwant %s\n%s\n%s", reason, text, help, c.reason, c.text, c.help)
 			}
