@@ -185,8 +185,8 @@ func TestNodeOfAnotherProcessJoins(t *testing.T) {
 	if s := p.wait(t); s.ExitStatus() != 0 {
 		t.Errorf("the node ended with %v:\n%s", s, p.err)
 	}
-	if left := decode[[]client.Node](t, want(t, 0, "nodes", "list", "-o", "json", "--server", d.server)); len(left) != 0 {
-		t.Errorf("it left the registry, but there is %+v", left)
+	if left := decode[[]client.Node](t, want(t, 0, "nodes", "list", "-o", "json", "--server", d.server)); len(left) != 1 || left[0].Status != "left" || left[0].Gone == nil {
+		t.Errorf("it left, but is shown as %+v", left)
 	}
 }
 
