@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -105,15 +104,6 @@ func (a *Availability) AllCordoned(now time.Duration) map[string]Cordon {
 func (a *Availability) cordoned(node string, now time.Duration) (Cordon, bool) {
 	c, ok := a.cordons[node]
 	return c, ok && now < c.Until
-}
-
-// AllCordoned returns the nodes that are cordoned now, by their ids.
-func (a *Availability) AllCordoned(now time.Duration) map[string]Cordon {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := maps.Clone(a.cordons)
-	maps.DeleteFunc(all, func(_ string, c Cordon) bool { return now >= c.Until })
-	return all
 }
 
 // reported notes that an incarnation has reported something. That ends its cordon.
