@@ -168,7 +168,7 @@ func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, free permit
 
 // never gives the end, or the hold, of a task that is not to run, or cannot.
 func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
-	if c, ok := task.Settle(t, now); ok {
+	if c, ok := task.ApplyDesired(t, now); ok {
 		return c, true
 	}
 	if t.Late(now) { // a person may have had it tried again after that

@@ -170,7 +170,7 @@ func (c *Claims) Reported(k Key, r *task.Report) bool {
 	}
 	full := c.full()
 	c.begun(e)
-	e.Version, e.heartbeat = max(e.Version, r.Version), r.Beat
+	e.Version, e.heartbeat = max(e.Version, r.Version), r.Heartbeat
 	return full && !c.full()
 }
 

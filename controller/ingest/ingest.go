@@ -122,7 +122,7 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 		k := fleet.Key{Node: s.Node, Incarnation: s.Incarnation}
 		for r := range s.Reports {
 			origin[s.Reports[r].ClaimID] = k
-			s.Reports[r].Node, s.Reports[r].Beat = k.Node, s.Counter
+			s.Reports[r].Node, s.Reports[r].Heartbeat = k.Node, s.Counter
 		}
 		reports = append(reports, s.Reports...)
 		switch s.Notice {

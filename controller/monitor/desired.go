@@ -32,7 +32,7 @@ func (m *Monitor) changeUnheld(ctx context.Context, tasks []task.Task) error {
 	now := m.clock.Now().UnixMilli()
 	var changes []task.Change
 	for i := range tasks {
-		if c, ok := task.Settle(&tasks[i], now); ok {
+		if c, ok := task.ApplyDesired(&tasks[i], now); ok {
 			changes = append(changes, c)
 		}
 	}

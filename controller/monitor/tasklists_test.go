@@ -40,7 +40,7 @@ func (b *bundle) begun(t *testing.T, id string) task.Task {
 	t.Helper()
 	tk := b.assigned(t, id, true)
 	b.apply(t, started(&tk))
-	b.fleet.Reported(n1, &task.Report{ID: id, Attempt: 1, ClaimID: tk.ClaimID, Kind: task.ReportStarted, Beat: b.counter})
+	b.fleet.Reported(n1, &task.Report{ID: id, Attempt: 1, ClaimID: tk.ClaimID, Kind: task.ReportStarted, Heartbeat: b.counter})
 	return tk
 }
 

@@ -47,7 +47,7 @@ type Tasks interface {
 	// Promote lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now (epoch ms), at most
 	// limit of them (1..MaxBatch), and says how many those were, and the earliest notBefore that is left among tasks that wait; 0 = none.
 	// A task that has the field is in no queue.
-	Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error)
+	Promote(ctx context.Context, now int64, limit int) (promoted int, next int64, err error)
 	// Overdue reads tasks that have not ended and whose deadlineDateTime has come by now (epoch ms), the earliest first, at most limit of
 	// them (1..MaxBatch), without attachments and result. It says the earliest deadline after now, too; 0 = none.
 	Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error)
@@ -113,8 +113,7 @@ func After(t *task.Task) Place {
 type PendingPage struct {
 	Tasks []task.Task
 	Bad   []BadDocument
-	Next  Place // where the next page begins
-	More  bool  // whether there may be a next page
+	More  bool // whether there may be a next page, behind the last task
 }
 
 // BadDocument is a document that did not decode. It has been marked Failed.

@@ -8,30 +8,30 @@ import (
 // Change is one compare-and-set on one task: it applies only to a task whose status is in From and whose attempt and claim id are
 // the ones given; otherwise it changes nothing.
 type Change struct {
-	ID      string
-	From    Statuses
-	Attempt int64
-	ClaimID string
-	Wish    *Desired // if given, what its Desired must be, too
-	AsOf    int64    // if not 0, what its AssignedDateTime must be, too: no other leader has taken the claim over since
+	ID        string
+	From      Statuses
+	Attempt   int64
+	ClaimID   string
+	IfDesired *Desired // if given, what its Desired must be, too
+	AsOf      int64    // if not 0, what its AssignedDateTime must be, too: no other leader has taken the claim over since
 
 	To        Status // the status after it
 	UpdatedAt int64  // epoch ms
 
-	Assign     *Assignment     // executor, incarnation, attempt and claim id of a claim
-	Unassign   bool            // no executor and no incarnation; attempt and claim id stay, as the fence, but the claim id of a paused task
-	StartedAt  int64           // 0 = as it was
-	FinishedAt int64           // 0 = as it was
-	Result     json.RawMessage // nil = as it was
-	Error      string          // empty = as it was
-	Progress   *Progress       // nil = as it was
-	Desired    Desired         // empty = as it was; a terminal status clears it in any case
-	NoDesired  bool            // the wish is withdrawn, or carried out
-	NotBefore  int64           // epoch ms before which the task is not to run; 0 = as it was
-	Counts     *Counts         // failures and crashes; nil = as they were
-	Run        *Run            // one more ended attempt for the history, which keeps the last MaxRuns; nil = none
-	Update     *Update         // new attachments; nil = as they were
-	Reset      bool            // forget the outcome of the last run: times, result, error, progress, counts, wishes
+	Assign       *Assignment     // executor, incarnation, attempt and claim id of a claim
+	Unassign     bool            // no executor and no incarnation; attempt and claim id stay, as the fence, but the claim id of a paused task
+	StartedAt    int64           // 0 = as it was
+	FinishedAt   int64           // 0 = as it was
+	Result       json.RawMessage // nil = as it was
+	Error        string          // empty = as it was
+	Progress     *Progress       // nil = as it was
+	Desired      Desired         // empty = as it was; a terminal status clears it in any case
+	ClearDesired bool            // the wish is withdrawn, or carried out
+	NotBefore    int64           // epoch ms before which the task is not to run; 0 = as it was
+	Counts       *Counts         // failures and crashes; nil = as they were
+	Run          *Run            // one more ended attempt for the history, which keeps the last MaxRuns; nil = none
+	Update       *Update         // new attachments; nil = as they were
+	Reset        bool            // forget the outcome of the last run: times, result, error, progress, counts, wishes
 }
 
 // MaxRuns is how many ended attempts a task's history keeps.
@@ -72,7 +72,7 @@ func (c *Change) Frees() bool { return c.Unassign || c.To.Terminal() }
 // Matches says whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
 	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID &&
-		(c.Wish == nil || *c.Wish == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
+		(c.IfDesired == nil || *c.IfDesired == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
 // Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one atomic step.
@@ -118,7 +118,7 @@ func (c *Change) Apply(t *Task) bool {
 	if c.Desired != "" {
 		t.Desired = c.Desired
 	}
-	if c.To.Terminal() || c.NoDesired {
+	if c.To.Terminal() || c.ClearDesired {
 		t.Desired = ""
 	}
 	if c.NotBefore != 0 {
@@ -200,15 +200,15 @@ func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	run := &Run{Attempt: t.Attempt, Executor: t.Executor, StartDateTime: t.StartDateTime, FinishDateTime: now, Outcome: lossOutcomes[loss]}
 	if t.Desired == DesiredCancelled {
 		c := t.change(EventCancel, now)
-		c.Wish, c.FinishedAt, c.Run = new(t.Desired), now, run // unless it is undone meanwhile
+		c.IfDesired, c.FinishedAt, c.Run = new(t.Desired), now, run // unless it is undone meanwhile
 		return c, true
 	}
 	c := t.change(EventLose, now)
-	c.To, c.Wish = Created, new(t.Desired)
+	c.To, c.IfDesired = Created, new(t.Desired)
 	if t.Target() == Paused {
 		c.To = Paused
 	}
-	c.Unassign, c.NoDesired, c.Run = true, true, run
+	c.Unassign, c.ClearDesired, c.Run = true, true, run
 	if loss == LossDied && t.LifecycleStatus == Running {
 		c.Counts = &Counts{Failures: t.Failures, Crashes: t.Crashes + 1}
 		if limit := p.maxCrashes(t); limit > 0 && c.Counts.Crashes >= limit {

@@ -75,7 +75,7 @@ const (
 )
 
 var eventNames = [eventCount]string{
-	"claim", "give back", "reject", "start", "finish", "fail", "fail again", "refuse", "cancel",
+	"claim", "unclaim", "reject", "start", "finish", "fail", "fail again", "refuse", "cancel",
 	"release", "lose", "pause", "resume", "unhold", "retry",
 }
 

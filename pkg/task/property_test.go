@@ -137,7 +137,7 @@ func TestInvariantsUnderAnyInterleaving(t *testing.T) {
 					l.claims = append(l.claims, *c.Assign)
 				}
 			},
-			"give back": func(t *rapid.T) {
+			"unclaim": func(t *rapid.T) {
 				if len(l.claims) > 0 {
 					l.once(t, task.Unclaim(l.t.ID, rapid.SampledFrom(l.claims).Draw(t, "claim"), l.now), false, false)
 				}
@@ -174,7 +174,7 @@ func TestInvariantsUnderAnyInterleaving(t *testing.T) {
 				}
 			},
 			"settle": func(t *rapid.T) {
-				if c, ok := task.Settle(&l.t, l.now); ok {
+				if c, ok := task.ApplyDesired(&l.t, l.now); ok {
 					l.once(t, c, false, false)
 				}
 			},

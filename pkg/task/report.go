@@ -72,7 +72,7 @@ type Report struct {
 	RetryAt    int64           `json:"retryAt,omitempty"`            // of a failure: not to be tried again before; 0 = as the task's backoff says
 	Version    int64           `json:"attachmentsVersion,omitempty"` // of the attachments that the node has
 	Node       string          `json:"-"`                            // who said it; whoever reads the report fills it in
-	Beat       int64           `json:"-"`                            // its newest heartbeat then, likewise; 0 = not known
+	Heartbeat  int64           `json:"-"`                            // its newest heartbeat then, likewise; 0 = not known
 }
 
 // Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none. A failure that may
@@ -90,7 +90,7 @@ func (r *Report) Changes(now int64) []Change {
 			base.FinishedAt = now // an ended task always says when
 		}
 	case EventPause, EventResume:
-		return turns(base, e)
+		return pauseOrResume(base, e)
 	case EventReject, EventRelease:
 		// Why it was rejected stands in the document until the next claim.
 		base.Unassign, base.StartedAt, base.Progress, base.Error = true, 0, nil, r.Error
@@ -110,9 +110,9 @@ func (r *Report) Changes(now int64) []Change {
 	return list
 }
 
-// turns gives the changes of a report that the run is paused, or goes on. What was asked for stays asked for: a pause that nobody wants any
+// pauseOrResume gives the changes of a report that the run is paused, or goes on. What was asked for stays asked for: a pause that nobody wants any
 // more, since its undoing came later, is followed by the wish to go on.
-func turns(base Change, e Event) []Change {
+func pauseOrResume(base Change, e Event) []Change {
 	to, _ := Next(Running, e)
 	base.To = to
 	same, other := base, base
@@ -123,9 +123,9 @@ func turns(base Change, e Event) []Change {
 		done, undone = undone, done
 	}
 	carried, against, cancelled := other, other, other
-	carried.Wish, carried.NoDesired = &done, true
-	against.Wish, against.Desired = new(Desired), undone
-	cancelled.Wish = new(DesiredCancelled)
+	carried.IfDesired, carried.ClearDesired = &done, true
+	against.IfDesired, against.Desired = new(Desired), undone
+	cancelled.IfDesired = new(DesiredCancelled)
 	return []Change{same, carried, against, cancelled}
 }
 

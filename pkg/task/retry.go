@@ -53,7 +53,7 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	var list []Change
 	if t.Desired == DesiredCancelled { // nobody wants another attempt; but that may be undone meanwhile
 		list = append(list, c.ending(EventCancel))
-		list[0].Wish = new(DesiredCancelled)
+		list[0].IfDesired = new(DesiredCancelled)
 	}
 	if limit := p.maxAttempts(t); r.Permanent || limit > 0 && c.Counts.Failures >= limit || t.Late(now) {
 		return append(list, c.ending(EventFail))

@@ -83,10 +83,7 @@ type Task struct {
 	Attempts           []Run             `bson:"attempts,omitempty" json:"attempts,omitempty"` // the last 20
 	Desired            Desired           `bson:"desired,omitempty" json:"desired,omitempty"`
 	AttachmentsVersion int64             `bson:"attachmentsVersion,omitempty" json:"attachmentsVersion,omitempty"`
-	Shard              string            `bson:"shard,omitempty" json:"shard,omitempty"`
-	ScheduleID         string            `bson:"scheduleId,omitempty" json:"scheduleId,omitempty"`
 	Namespace          string            `bson:"namespace,omitempty" json:"namespace,omitempty"`
-	Traceparent        string            `bson:"traceparent,omitempty" json:"traceparent,omitempty"`
 }
 
 // Backoff is the wait before a failed task runs again: BaseMs * Factor^(failures-1), at most MaxMs.

@@ -27,7 +27,7 @@ func full(t testing.TB) task.Task {
 		Strategy: "RANDOM", ConcurrencyKey: "k", IdempotencyKey: "i", AssignedDateTime: now + 1, StartDateTime: now + 2, FinishDateTime: now + 3,
 		Result: json.RawMessage(`[1]`), Error: "boom", Progress: &task.Progress{Percent: 12.5, Message: "m"},
 		Attempts: []task.Run{{Attempt: 1, Executor: "n0", StartDateTime: now, FinishDateTime: now + 1, Outcome: "lost", Error: "e"}},
-		Desired:  task.DesiredCancelled, AttachmentsVersion: 3, Shard: "1/4", ScheduleID: "s", Namespace: "ns", Traceparent: "00-aa-bb-01",
+		Desired:  task.DesiredCancelled, AttachmentsVersion: 3, Namespace: "ns",
 	}
 	v := reflect.ValueOf(tk)
 	for i := range v.NumField() {

@@ -154,7 +154,7 @@ func (s *seamStore) apply(c task.Change, version int64, late bool) bool {
 		c.From, c.Attempt, c.ClaimID = task.Set(before.LifecycleStatus), before.Attempt, before.ClaimID
 	}
 	if s.guards.noWish && s.role != rolePeople {
-		c.Wish = nil
+		c.IfDesired = nil
 	}
 	if s.guards.noAdopt {
 		c.AsOf = 0

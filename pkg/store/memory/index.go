@@ -57,7 +57,7 @@ const statuses = 7
 //	byStatus   List, Active, and Counts by their lengths; each by (createDateTime, id)
 //	byExecutor List of one executor, by (createDateTime, id)
 //	ended      Expire and the bound on what is kept: by (updateDateTime, id)
-//	wishes     Wishes
+//	desired    Desired
 //
 // The caller holds the lock.
 type index struct {
@@ -71,12 +71,12 @@ type index struct {
 	byStatus    [statuses]*tree[place]
 	byExecutor  map[string]*tree[place]
 	ended       *tree[place]
-	wishes      map[*entry]struct{}
+	desired     map[*entry]struct{}
 }
 
 func newIndex() *index {
 	x := &index{
-		byID: map[string]*entry{}, byKey: map[string]*entry{}, keyPermits: map[string]*entry{}, poolPermits: map[string]*entry{}, wishes: map[*entry]struct{}{},
+		byID: map[string]*entry{}, byKey: map[string]*entry{}, keyPermits: map[string]*entry{}, poolPermits: map[string]*entry{}, desired: map[*entry]struct{}{},
 		queues: newQueues(), byExecutor: map[string]*tree[place]{}, ended: newTree(byPlace),
 		later: newTree(byPlace), deadlines: newTree(byPlace),
 	}
@@ -100,7 +100,7 @@ var order = [statuses]task.Status(task.All())
 
 func (e *entry) created() place { return place{e.t.CreateDateTime, e} }
 func (e *entry) updated() place { return place{e.t.UpdateDateTime, e} }
-func (e *entry) ripe() place    { return place{e.t.NotBefore, e} }
+func (e *entry) later() place   { return place{e.t.NotBefore, e} }
 func (e *entry) due() place     { return place{e.t.DeadlineDateTime, e} }
 
 func (e *entry) waits() bool {
@@ -117,7 +117,7 @@ func (x *index) add(e *entry, queue string) {
 	x.hold(e)
 	x.link(e)
 	x.own(e)
-	x.wish(e)
+	x.trackDesired(e)
 }
 
 // remove lets a task go.
@@ -130,7 +130,7 @@ func (x *index) remove(e *entry) {
 	x.disown(e)
 	x.release(e)
 	x.queues.leave(e.queue)
-	delete(x.wishes, e)
+	delete(x.desired, e)
 }
 
 // apply carries a change out, if it applies. The id, the creation time, the priority, the key and the queue of a task never change.
@@ -160,7 +160,7 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 	if moves {
 		x.link(e)
 	}
-	x.wish(e)
+	x.trackDesired(e)
 	return true
 }
 
@@ -170,7 +170,7 @@ func (x *index) link(e *entry) {
 	switch {
 	case !e.waits():
 	case e.t.NotBefore != 0:
-		x.later.add(e.ripe())
+		x.later.add(e.later())
 	default:
 		x.queues.add(e)
 	}
@@ -187,7 +187,7 @@ func (x *index) unlink(e *entry) {
 	switch {
 	case !e.waits():
 	case e.t.NotBefore != 0:
-		x.later.remove(e.ripe())
+		x.later.remove(e.later())
 	default:
 		x.queues.remove(e)
 	}
@@ -247,12 +247,12 @@ func (x *index) release(e *entry) {
 	}
 }
 
-// wish keeps the set of tasks that have not ended and carry a wish.
-func (x *index) wish(e *entry) {
+// trackDesired keeps the set of tasks that have not ended and have a desired state.
+func (x *index) trackDesired(e *entry) {
 	switch has := e.t.Desired != "" && !e.t.LifecycleStatus.Terminal(); {
 	case has:
-		x.wishes[e] = struct{}{}
-	case len(x.wishes) > 0:
-		delete(x.wishes, e)
+		x.desired[e] = struct{}{}
+	case len(x.desired) > 0:
+		delete(x.desired, e)
 	}
 }

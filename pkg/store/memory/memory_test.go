@@ -85,7 +85,7 @@ func TestEmptyAfterAll(t *testing.T) {
 		}
 	}
 	x := s.tasks
-	sizes := []int{len(x.byID), len(x.byKey), len(x.wishes), len(x.queues.byName), len(x.keyPermits), len(x.poolPermits), x.queues.names.Len(), len(x.byExecutor), x.ended.Len()}
+	sizes := []int{len(x.byID), len(x.byKey), len(x.desired), len(x.queues.byName), len(x.keyPermits), len(x.poolPermits), x.queues.names.Len(), len(x.byExecutor), x.ended.Len()}
 	for _, tree := range x.byStatus {
 		sizes = append(sizes, tree.Len())
 	}

@@ -110,7 +110,7 @@ func (s *Store) Waiting(ctx context.Context, name string, after store.Place, lim
 	if err := store.CheckLimit(limit); err != nil {
 		return store.PendingPage{}, fmt.Errorf("waiting: %w", err)
 	}
-	page := store.PendingPage{Next: after}
+	var page store.PendingPage
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	q, ok := s.tasks.queues.byName[name]
@@ -132,9 +132,6 @@ func (s *Store) Waiting(ctx context.Context, name string, after store.Place, lim
 		q.tasks.Ascend(at(after.CreateDateTime, after.ID), take)
 	} else {
 		q.tasks.Scan(take)
-	}
-	if n := len(page.Tasks); n > 0 {
-		page.Next = store.After(&page.Tasks[n-1])
 	}
 	return page, nil
 }

@@ -14,12 +14,12 @@ import (
 const chunk = 1024
 
 // Promote implements store.Tasks.
-func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+func (s *Store) Promote(ctx context.Context, now int64, limit int) (promoted int, next int64, err error) {
 	if err := alive(ctx); err != nil {
 		return 0, 0, err
 	}
 	if err := store.CheckLimit(limit); err != nil {
-		return 0, 0, fmt.Errorf("ripen: %w", err)
+		return 0, 0, fmt.Errorf("promote: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,14 +27,14 @@ func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int,
 		first, ok := s.tasks.later.Min()
 		switch {
 		case !ok:
-			return ripened, 0, nil
-		case first.at > now || ripened == limit:
-			return ripened, first.at, nil
+			return promoted, 0, nil
+		case first.at > now || promoted == limit:
+			return promoted, first.at, nil
 		}
 		s.tasks.unlink(first.e)
 		first.e.t.NotBefore = 0
 		s.tasks.link(first.e)
-		ripened++
+		promoted++
 	}
 }
 
@@ -138,12 +138,12 @@ func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 		return nil, err
 	}
 	if err := store.CheckLimit(limit); err != nil {
-		return nil, fmt.Errorf("wishes: %w", err)
+		return nil, fmt.Errorf("desired: %w", err)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]task.Task, 0, min(limit, len(s.tasks.wishes)))
-	for e := range s.tasks.wishes {
+	out := make([]task.Task, 0, min(limit, len(s.tasks.desired)))
+	for e := range s.tasks.desired {
 		if len(out) == limit {
 			break
 		}

@@ -29,7 +29,7 @@ func changeFilter(c *task.Change) bson.Raw {
 	} else {
 		dst = appendString(dst, "claimId", c.ClaimID)
 	}
-	if w := c.Wish; w != nil {
+	if w := c.IfDesired; w != nil {
 		if *w == "" {
 			dst = orNull(dst, "desired", func(dst []byte) []byte { return appendString(dst, "0", "") })
 		} else {
@@ -181,7 +181,7 @@ func changeUpdate(c *task.Change) bson.Raw {
 		u.run = c.Run
 	}
 	switch {
-	case c.To.Terminal() || c.NoDesired:
+	case c.To.Terminal() || c.ClearDesired:
 		u.clear("desired")
 	case c.Desired != "" || c.Reset:
 		u.text("desired", string(c.Desired))

@@ -27,7 +27,7 @@
 //	  createDateTime, id                            a queue and for bad ones; Active and Counts by its first field
 //	lifecycleStatus, deadlineDateTime               Overdue
 //	lifecycleStatus, updateDateTime                 Expire
-//	desired (sparse)                                Wishes
+//	desired (sparse)                                Desired
 //	executor, lifecycleStatus                       List of one executor
 //	createDateTime desc, id desc                    List in its order; filters without an index pass over what does not match
 //

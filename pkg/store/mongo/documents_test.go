@@ -77,7 +77,10 @@ func all(t *testing.T, s *Store, limit int) (tasks []task.Task, bad []store.BadD
 				if err != nil {
 					t.Fatal(err)
 				}
-				tasks, bad, at, more = append(tasks, page.Tasks...), append(bad, page.Bad...), page.Next, page.More
+				tasks, bad, more = append(tasks, page.Tasks...), append(bad, page.Bad...), page.More
+				if n := len(page.Tasks); n > 0 {
+					at = store.After(&page.Tasks[n-1])
+				}
 			}
 		}
 	}

@@ -37,40 +37,15 @@ func indexes() []mongo.IndexModel {
 	}
 }
 
-// obsolete are the names of indexes that earlier versions made and nothing uses any more.
-var obsolete = []string{"lifecycleStatus_1_mode_1_notBefore_1_priority_-1_createDateTime_1_id_1", "notBefore_1"}
-
-// createIndexes makes the indexes that are missing, one after the other, so that an error says which, and then drops the obsolete ones.
+// createIndexes makes the indexes that are missing, one after the other, so that an error says which.
 func (s *Store) createIndexes(ctx context.Context) error {
 	for _, index := range indexes() {
 		if err := s.createIndex(ctx, index); err != nil {
 			return err
 		}
 	}
-	return s.dropIndexes(ctx)
-}
-
-func (s *Store) dropIndexes(ctx context.Context) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	there, err := s.tasks.Indexes().ListSpecifications(ctx)
-	if err != nil {
-		return fail("list the indexes", s.tasks, err)
-	}
-	for _, index := range there {
-		if !slices.Contains(obsolete, index.Name) {
-			continue
-		}
-		// Another controller may have dropped it meanwhile.
-		if err := s.tasks.Indexes().DropOne(ctx, index.Name); err != nil && !hasCode(err, indexNotFound) {
-			return fail("drop the index "+index.Name, s.tasks, err)
-		}
-	}
 	return nil
 }
-
-// indexNotFound is the server's code for an index that is not there.
-const indexNotFound = 27
 
 func (s *Store) createIndex(ctx context.Context, index mongo.IndexModel) error {
 	ctx, cancel := context.WithTimeout(ctx, indexTimeout)

@@ -57,7 +57,7 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) (store.Queu
 		n, from := 0, after
 		err := s.each(ctx, "list the queues", queued(bson.D{{Key: "$gt", Value: after}}), opts, func(doc bson.Raw) error {
 			n++
-			if name := queueOf(doc); name > after { // what is no string comes with those, and is for findStrays
+			if name := queueOf(doc); name > after { // what is no string comes with those, and is for findOrphans
 				page.Names, after = append(page.Names, name), name
 			}
 			return nil
@@ -86,7 +86,7 @@ func (s *Store) lookOver(ctx context.Context, r *repair) error {
 	if !s.sweep.due(time.Now()) {
 		return nil
 	}
-	if err := s.findStrays(ctx, r); err != nil {
+	if err := s.findOrphans(ctx, r); err != nil {
 		return err
 	}
 	_, err := s.carryOut(ctx, r)
@@ -107,7 +107,7 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, li
 	defer cancel()
 	opts := options.Find().SetSort(bson.D{{Key: "createDateTime", Value: 1}, {Key: "id", Value: 1}}).
 		SetLimit(int64(limit)).SetBatchSize(int32(limit) + 1)
-	page := store.PendingPage{Next: after, Tasks: make([]task.Task, 0, min(limit, 64))}
+	page := store.PendingPage{Tasks: make([]task.Task, 0, min(limit, 64))}
 	r := repair{now: time.Now().UnixMilli()}
 	n := 0
 	err := s.each(ctx, "read what waits", waitingFilter(queue, after), opts, func(doc bson.Raw) error {
@@ -135,9 +135,6 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, li
 	page.Bad = r.bad
 	// Bad documents that the server does not let us mark come again; without progress there is no next page, or the caller would spin.
 	page.More = n == limit && (len(page.Tasks) > 0 || done > 0)
-	if k := len(page.Tasks); k > 0 {
-		page.Next = store.After(&page.Tasks[k-1])
-	}
 	return page, nil
 }
 

@@ -93,13 +93,13 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 // Desired implements store.Tasks.
 func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	if err := store.CheckLimit(limit); err != nil {
-		return nil, fmt.Errorf("mongodb: wishes: %w", err)
+		return nil, fmt.Errorf("mongodb: desired: %w", err)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var out []task.Task
 	filter := bson.D{{Key: "desired", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$gt", Value: ""}}}, unended()}
-	err := s.find(ctx, "read wishes", filter, light().SetLimit(int64(limit)), func(t task.Task) error { out = append(out, t); return nil })
+	err := s.find(ctx, "read desired states", filter, light().SetLimit(int64(limit)), func(t task.Task) error { out = append(out, t); return nil })
 	if err != nil {
 		return nil, err
 	}

@@ -85,8 +85,8 @@ func (s *Store) findUnfilled(ctx context.Context, r *repair) error {
 // sweepInterval is how often the store looks for documents that no page shows: of no known status, or that wait in no known mode.
 const sweepInterval = 10 * time.Second
 
-// maxStrays is how many of them it takes at a time.
-const maxStrays = 100
+// maxOrphans is how many of them it takes at a time.
+const maxOrphans = 100
 
 // sweeper says when it is time to look again.
 type sweeper struct {
@@ -107,8 +107,8 @@ func (s *sweeper) due(now time.Time) bool {
 // notNumber matches what is there and is no number: comparisons look at values of their own type only.
 var notNumber = bson.D{{Key: "$ne", Value: nil}, {Key: "$not", Value: bson.D{{Key: "$lte", Value: int64(math.MaxInt64)}}}}
 
-// findStrays sees to documents that no page shows.
-func (s *Store) findStrays(ctx context.Context, r *repair) error {
+// findOrphans sees to documents that no page shows.
+func (s *Store) findOrphans(ctx context.Context, r *repair) error {
 	modes := []task.Mode{task.ModePassive, task.ModeActive}
 	for _, filter := range []bson.D{
 		{{Key: "lifecycleStatus", Value: bson.D{{Key: "$nin", Value: task.All()}}}},
@@ -116,7 +116,7 @@ func (s *Store) findStrays(ctx context.Context, r *repair) error {
 		{{Key: "lifecycleStatus", Value: task.Created}, {Key: "notBefore", Value: notNumber}},
 		append(ready(), bson.E{Key: "queue", Value: bson.D{{Key: "$type", Value: "array"}}}), // which compares by its elements
 	} {
-		opts := options.Find().SetLimit(maxStrays).SetBatchSize(maxStrays + 1)
+		opts := options.Find().SetLimit(maxOrphans).SetBatchSize(maxOrphans + 1)
 		err := s.each(ctx, "look for documents that nobody reads", filter, opts, func(doc bson.Raw) error {
 			var t task.Task
 			if err := judge(doc, &t); err != nil {

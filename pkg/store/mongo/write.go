@@ -204,7 +204,7 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 			}
 			refused = append(refused, fmt.Errorf("task %q: %w", c.ID, e))
 		}
-		if err := errors.Join(s.freeStray(ctx, "keyPermit", keys), s.freeStray(ctx, "poolPermit", pools)); err != nil {
+		if err := errors.Join(s.freeOrphanPermits(ctx, "keyPermit", keys), s.freeOrphanPermits(ctx, "poolPermit", pools)); err != nil {
 			return n, err
 		}
 	}
@@ -214,9 +214,9 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	return n, nil
 }
 
-// freeStray takes those of the permits that were in the way from tasks that no node holds: they have one only where another program has
+// freeOrphanPermits takes those of the permits that were in the way from tasks that no node holds: they have one only where another program has
 // changed their status. The next claim gets it then.
-func (s *Store) freeStray(ctx context.Context, field string, permits []string) error {
+func (s *Store) freeOrphanPermits(ctx context.Context, field string, permits []string) error {
 	if len(permits) == 0 {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (s *Store) freeStray(ctx context.Context, field string, permits []string) e
 		{Key: "lifecycleStatus", Value: bson.D{{Key: "$nin", Value: []task.Status{task.Assigning, task.Running, task.Paused}}}},
 	}
 	if _, err := s.tasks.UpdateMany(ctx, filter, bson.D{{Key: "$unset", Value: bson.D{{Key: field, Value: ""}}}}); err != nil {
-		return fail("free stray permits", s.tasks, err)
+		return fail("free orphaned permits", s.tasks, err)
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ type claim struct {
 // claimOf gives a change as a claim, if it is one and nothing else. One that takes permits is not put off: the file says whether they are free.
 func claimOf(c *task.Change) (claim, bool) {
 	is := c.AsOf == 0 && c.Assign != nil && c.Assign.KeyPermit == "" && c.Assign.PoolPermit == "" && c.From == task.Set(task.Created) && c.To == task.Assigning &&
-		c.Wish == nil && !c.Unassign && c.StartedAt == 0 && c.FinishedAt == 0 && c.Result == nil && c.Error == "" && c.Progress == nil &&
-		c.Desired == "" && !c.NoDesired && c.NotBefore == 0 && c.Counts == nil && c.Run == nil && c.Update == nil && !c.Reset
+		c.IfDesired == nil && !c.Unassign && c.StartedAt == 0 && c.FinishedAt == 0 && c.Result == nil && c.Error == "" && c.Progress == nil &&
+		c.Desired == "" && !c.ClearDesired && c.NotBefore == 0 && c.Counts == nil && c.Run == nil && c.Update == nil && !c.Reset
 	return claim{ID: c.ID, Attempt: c.Attempt, ClaimID: c.ClaimID, At: c.UpdatedAt, To: c.Assign}, is
 }
 

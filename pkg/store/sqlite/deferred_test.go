@@ -100,8 +100,8 @@ func TestAClaimIsFirstNoted(t *testing.T) {
 		t.Error("the end did not write the claim, too, or it wrote those of others")
 	}
 	for name, read := range map[string]func() (int, error){
-		"get":    func() (int, error) { got, err := s.Get(t.Context(), []string{tasks[1].ID}); return len(got), err },
-		"wishes": func() (int, error) { got, err := s.Desired(t.Context(), 9); return len(got) + 1, err },
+		"get":     func() (int, error) { got, err := s.Get(t.Context(), []string{tasks[1].ID}); return len(got), err },
+		"desired": func() (int, error) { got, err := s.Desired(t.Context(), 9); return len(got) + 1, err },
 		"overdue": func() (int, error) {
 			got, _, err := s.Overdue(t.Context(), 9, 9)
 			return len(got) + 1, err
@@ -279,7 +279,7 @@ func TestWaitingPassesOverWhatIsTaken(t *testing.T) {
 		if err != nil || ids(page.Tasks) != c.want || page.More != c.more {
 			t.Errorf("limit %d: %s, more %t, error %v; want %s, %t", c.limit, ids(page.Tasks), page.More, err, c.want, c.more)
 		}
-		rest, err := s.Waiting(t.Context(), demoQueue, page.Next, 9)
+		rest, err := s.Waiting(t.Context(), demoQueue, store.After(&page.Tasks[len(page.Tasks)-1]), 9)
 		if err != nil || len(page.Tasks)+len(rest.Tasks) != 3 || rest.More {
 			t.Errorf("limit %d: behind it %s, more %t, error %v", c.limit, ids(rest.Tasks), rest.More, err)
 		}

@@ -26,7 +26,7 @@
 //	tasks_pool       Apply: who holds a permit of a pool
 //	tasks_queue      Queues, Waiting in its order, Depths, Promote
 //	tasks_status     List in its order, Active, the counts at Open
-//	tasks_wishes     Wishes
+//	tasks_desired    Desired
 //	tasks_deadline   Overdue
 //	tasks_ended      Expire
 //

@@ -97,7 +97,7 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 		"newer": {func(t *testing.T, path string) {
 			closeTest(t, openTest(t, path))
 			foreign(t, path, "PRAGMA user_version = 99")
-		}, "version 99, and this program knows 1: it was written by a newer version"},
+		}, "version 99, and this program knows 2: it was written by a newer version"},
 		"no database": {func(t *testing.T, path string) {
 			if err := os.WriteFile(path, []byte(strings.Repeat("something else ", 1000)), 0o600); err != nil {
 				t.Fatal(err)
@@ -176,6 +176,39 @@ func TestMigrations(t *testing.T) {
 	}
 	if err := migrate(c, steps[:1]); !errors.Is(err, errNewer) {
 		t.Errorf("back again: %v", err)
+	}
+}
+
+// TestFileOfVersion1: its index of desired states gets its present name, and what its tasks hold that this version does not know stays.
+func TestFileOfVersion1(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "skalds.db")
+	c, err := dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const spec = `{"name":"n","shard":"1/4","scheduleId":"s","traceparent":"00-aa-bb-01"}`
+	if err := migrate(c, migrations[:1]); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.exec("INSERT INTO tasks (id, status, mode, priority, created, updated, not_before, deadline, persistent, class, queue, spec, desired, executor) "+
+		"VALUES ('old', 2, 0, 0, 1, 1, 0, 0, 1, 'c', '0||c', ?, 'Cancelled', 'n1')", spec)
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := openTest(t, path)
+	if got, err := s.Desired(t.Context(), 9); err != nil || len(got) != 1 || got[0].Name != "n" {
+		t.Fatalf("desired %+v, error %v", got, err)
+	}
+	r := task.Report{ID: "old", Kind: task.ReportCancelled, FinishedAt: 5}
+	if n, err := s.Apply(t.Context(), r.Changes(5)); err != nil || n != 1 {
+		t.Fatalf("%d applied, error %v", n, err)
+	}
+	if got := s.sql(t, "SELECT spec FROM tasks"); len(got) != 1 || got[0] != spec {
+		t.Errorf("spec is %q, want %q", got, spec)
+	}
+	if got := s.sql(t, "SELECT name FROM sqlite_schema WHERE sql LIKE '%(desired)%'"); len(got) != 1 || got[0] != "tasks_desired" {
+		t.Errorf("indexes by the desired state: %q", got)
 	}
 }
 

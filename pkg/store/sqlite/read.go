@@ -16,7 +16,7 @@ var (
 	tasksByID  = "SELECT " + whole + " FROM tasks WHERE id IN "
 	tasksByRow = "SELECT " + whole + " FROM tasks WHERE n IN "
 	active     = "SELECT " + light + " FROM tasks WHERE status = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
-	wishes     = "SELECT " + light + " FROM tasks WHERE desired > '' AND status < 4 LIMIT ?"
+	desired    = "SELECT " + light + " FROM tasks WHERE desired > '' AND status < 4 LIMIT ?"
 	countAll   = "SELECT status, count(*) FROM tasks GROUP BY status"
 )
 
@@ -78,10 +78,10 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 // Desired implements store.Tasks.
 func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	if err := store.CheckLimit(limit); err != nil {
-		return nil, fmt.Errorf("sqlite: wishes: %w", err)
+		return nil, fmt.Errorf("sqlite: desired: %w", err)
 	}
 	var out []task.Task
-	err := s.readTasks(ctx, "read wishes", func(c *conn) error { return c.query(wishes, collect(&out), int64(limit)) })
+	err := s.readTasks(ctx, "read desired states", func(c *conn) error { return c.query(desired, collect(&out), int64(limit)) })
 	if err != nil {
 		return nil, err
 	}

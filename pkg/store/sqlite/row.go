@@ -36,10 +36,7 @@ type spec struct {
 	ConcurrencyKey   string            `json:"concurrencyKey,omitempty"`
 	ConcurrencyLimit int               `json:"concurrencyLimit,omitempty"`
 	Pool             string            `json:"pool,omitempty"`
-	Shard            string            `json:"shard,omitempty"`
-	ScheduleID       string            `json:"scheduleId,omitempty"`
 	Namespace        string            `json:"namespace,omitempty"`
-	Traceparent      string            `json:"traceparent,omitempty"`
 }
 
 // run is what changes with a task's runs and is seldom there.
@@ -55,7 +52,7 @@ func specOf(t *task.Task) spec {
 		Source: t.Source, Name: t.Name, Description: t.Description, Dependencies: t.Dependencies, MaxAttempts: t.MaxAttempts, MaxCrashes: t.MaxCrashes,
 		Backoff: t.Backoff, TimeoutMs: t.TimeoutMs, Labels: t.Labels, Selector: t.Selector, Strategy: t.Strategy, StickyKey: t.StickyKey,
 		AntiAffinityKey: t.AntiAffinityKey, Slots: t.Slots, ConcurrencyKey: t.ConcurrencyKey, ConcurrencyLimit: t.ConcurrencyLimit, Pool: t.Pool,
-		Shard: t.Shard, ScheduleID: t.ScheduleID, Namespace: t.Namespace, Traceparent: t.Traceparent,
+		Namespace: t.Namespace,
 	}
 }
 
@@ -63,7 +60,7 @@ func (s *spec) give(t *task.Task) {
 	t.Source, t.Name, t.Description, t.Dependencies, t.MaxAttempts, t.MaxCrashes = s.Source, s.Name, s.Description, s.Dependencies, s.MaxAttempts, s.MaxCrashes
 	t.Backoff, t.TimeoutMs, t.Labels, t.Selector, t.Strategy, t.StickyKey = s.Backoff, s.TimeoutMs, s.Labels, s.Selector, s.Strategy, s.StickyKey
 	t.AntiAffinityKey, t.Slots, t.ConcurrencyKey, t.ConcurrencyLimit, t.Pool = s.AntiAffinityKey, s.Slots, s.ConcurrencyKey, s.ConcurrencyLimit, s.Pool
-	t.Shard, t.ScheduleID, t.Namespace, t.Traceparent = s.Shard, s.ScheduleID, s.Namespace, s.Traceparent
+	t.Namespace = s.Namespace
 }
 
 func runOf(t *task.Task) run {

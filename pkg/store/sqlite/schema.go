@@ -96,6 +96,9 @@ CREATE TABLE settings (
 	name  TEXT NOT NULL PRIMARY KEY,
 	value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+`, `
+DROP INDEX tasks_wishes;
+CREATE INDEX tasks_desired ON tasks (desired) WHERE desired IS NOT NULL;
 `}
 
 var (

@@ -158,7 +158,7 @@ func (s *Store) transact(group []*call) error {
 		if _, undo := t.exec("ROLLBACK"); undo == nil {
 			return err
 		}
-		return errors.Join(err, s.settle())
+		return errors.Join(err, s.rollBack())
 	}
 	s.recent.put(&t)
 	for i, n := range t.counts {
@@ -167,8 +167,8 @@ func (s *Store) transact(group []*call) error {
 	return nil
 }
 
-// settle sees to it that no transaction is open.
-func (s *Store) settle() error {
+// rollBack sees to it that no transaction is open.
+func (s *Store) rollBack() error {
 	if _, err := s.writer.exec("BEGIN"); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var createCases = map[string]func(*testing.T, store.Store){
 			AssignedDateTime: base + 1, StartDateTime: base + 2, FinishDateTime: base + 3, Result: json.RawMessage(`[18446744073709551616]`),
 			Error: "boom", Progress: &task.Progress{Percent: 12.5, Message: "m"},
 			Attempts: []task.Run{{Attempt: 1, Executor: "n0", StartDateTime: base, FinishDateTime: base + 1, Outcome: "lost", Error: "e"}, {}},
-			Desired:  task.DesiredCancelled, AttachmentsVersion: 3, Shard: "1/4", ScheduleID: "s", Namespace: "ns", Traceparent: "00-aa",
+			Desired:  task.DesiredCancelled, AttachmentsVersion: 3, Namespace: "ns",
 		}
 		for f, v := range reflect.ValueOf(want).Fields() {
 			if v.IsZero() {

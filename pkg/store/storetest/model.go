@@ -33,7 +33,7 @@ func runModel(t *testing.T, open func(t *testing.T) store.Store) {
 			"apply":             m.apply,
 			"purge":             m.purge,
 			"expire":            m.expire,
-			"ripen":             m.ripen,
+			"promote":           m.promote,
 			"compare the reads": m.compare,
 		})
 		m.compare(r)
@@ -180,7 +180,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		}
 		return []task.Change{c}
 	}
-	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "settle", "retry", "refuse", "back off", "adopt", "give back"}).Draw(r, "what"); what {
+	switch what := rapid.SampledFrom([]string{"claim", "claim", "report", "report", "report", "lose", "cancel", "pause", "resume", "apply desired", "retry", "refuse", "back off", "adopt", "unclaim"}).Draw(r, "what"); what {
 	case "claim":
 		m.claim++
 		node := rapid.SampledFrom([]string{"n1", "n2"}).Draw(r, "node")
@@ -196,8 +196,8 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 		return one(task.Pause(tk, m.now))
 	case "resume":
 		return one(task.Resume(tk, m.now))
-	case "settle":
-		return one(task.Settle(tk, m.now))
+	case "apply desired":
+		return one(task.ApplyDesired(tk, m.now))
 	case "retry":
 		return one(task.Retry(tk, m.now))
 	case "back off":
@@ -205,7 +205,7 @@ func (m *model) change(r *rapid.T, tk *task.Task) []task.Change {
 			UpdatedAt: m.now, Unassign: true, NotBefore: rapid.Int64Range(base, base+3).Draw(r, "until")}, true)
 	case "adopt":
 		return one(task.Adopt(tk, m.now), true)
-	case "give back":
+	case "unclaim":
 		a := tk.Assignment()
 		a.At -= rapid.SampledFrom([]int64{0, 0, 1}).Draw(r, "adopted since")
 		return one(task.Unclaim(tk.ID, a, m.now), true)
@@ -248,7 +248,7 @@ func (m *model) expire(r *rapid.T) {
 	}
 }
 
-func (m *model) ripen(r *rapid.T) {
+func (m *model) promote(r *rapid.T) {
 	now := rapid.Int64Range(base-1, base+4).Draw(r, "now")
 	want, next := 0, int64(0)
 	for _, tk := range m.tasks {
@@ -262,7 +262,7 @@ func (m *model) ripen(r *rapid.T) {
 		}
 	}
 	if n, at, err := m.s.Promote(r.Context(), now, 1000); err != nil || n != want || at != next {
-		r.Fatalf("ripen by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
+		r.Fatalf("promote by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
 	}
 }
 
@@ -312,21 +312,21 @@ func (m *model) compare(r *rapid.T) {
 	}))
 
 	want := map[task.Status]int64{}
-	var held, wished []string
+	var held, steered []string
 	for _, tk := range m.tasks {
 		want[tk.LifecycleStatus]++
 		if tk.LifecycleStatus.Active() {
 			held = append(held, tk.ID)
 		}
 		if tk.Desired != "" && !tk.LifecycleStatus.Terminal() {
-			wished = append(wished, tk.ID)
+			steered = append(steered, tk.ID)
 		}
 	}
 	slices.Sort(held)
-	slices.Sort(wished)
+	slices.Sort(steered)
 	counts(r, m.s, want)
 	equal(r, "active", active(r, m.s), held)
-	wishes(r, m.s, 100, wished...)
+	checkDesired(r, m.s, 100, steered...)
 }
 
 // compareQueues compares the queues with what waits, the most urgent first.

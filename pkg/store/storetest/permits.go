@@ -67,9 +67,9 @@ var permitCases = map[string]func(*testing.T, store.Store){
 			return []task.Change{c}
 		}
 		cases := []struct {
-			name  string
-			wish  task.Desired
-			steps []func(*task.Task) []task.Change // the last one ends the claim
+			name    string
+			desired task.Desired
+			steps   []func(*task.Task) []task.Change // the last one ends the claim
 		}{
 			{"finished", "", []func(*task.Task) []task.Change{said(task.ReportStarted), said(task.ReportProgress), said(task.ReportFinished)}},
 			{"finished at once", "", []func(*task.Task) []task.Change{said(task.ReportFinished)}},
@@ -92,9 +92,9 @@ var permitCases = map[string]func(*testing.T, store.Store){
 			id := fmt.Sprintf("c%d", i)
 			create(t, s, fresh(id, 0))
 			apply(t, s, 1, permitted(t, s, id, "k#0", "p#0"))
-			if c.wish != "" {
+			if c.desired != "" {
 				tk := get(t, s, id)
-				apply(t, s, 1, task.Change{ID: id, From: task.Set(task.Assigning), Attempt: tk.Attempt, ClaimID: tk.ClaimID, To: task.Assigning, UpdatedAt: base, Desired: c.wish})
+				apply(t, s, 1, task.Change{ID: id, From: task.Set(task.Assigning), Attempt: tk.Attempt, ClaimID: tk.ClaimID, To: task.Assigning, UpdatedAt: base, Desired: c.desired})
 			}
 			for j, step := range c.steps {
 				apply(t, s, 0, permitted(t, s, "t0000", "k#0", "p#0"))

@@ -70,7 +70,7 @@ var readCases = map[string]func(*testing.T, store.Store){
 			t.Errorf("%d tasks, error %v", n, err)
 		}
 	},
-	"wishes/of tasks on nodes": func(t *testing.T, s store.Store) {
+	"desired/of tasks on nodes": func(t *testing.T, s store.Store) {
 		create(t, s, many(6)...)
 		for _, id := range []string{"t0001", "t0002", "t0003", "t0004"} {
 			claim(t, s, id)
@@ -80,10 +80,10 @@ var readCases = map[string]func(*testing.T, store.Store){
 			c, _ := task.Cancel(&tk, base)
 			apply(t, s, 1, c)
 		}
-		wishes(t, s, 10, "t0001", "t0002", "t0003")
+		checkDesired(t, s, 10, "t0001", "t0002", "t0003")
 		held := get(t, s, "t0002")
 		report(t, s, 1, "t0002", task.Assignment{Attempt: held.Attempt, ClaimID: held.ClaimID}, task.ReportCancelled)
-		wishes(t, s, 10, "t0001", "t0003")
+		checkDesired(t, s, 10, "t0001", "t0003")
 		if got, err := s.Desired(t.Context(), 1); err != nil || len(got) != 1 {
 			t.Errorf("limit 1: %v, %v", got, err)
 		}
@@ -196,21 +196,21 @@ var readCases = map[string]func(*testing.T, store.Store){
 	},
 }
 
-// wishes checks the ids of all wishes.
-func wishes(t tester, s store.Store, limit int, want ...string) {
+// checkDesired checks the ids of all tasks with a desired state.
+func checkDesired(t tester, s store.Store, limit int, want ...string) {
 	t.Helper()
 	got, err := s.Desired(t.Context(), limit)
 	if err != nil {
-		t.Fatalf("wishes: %v", err)
+		t.Fatalf("desired: %v", err)
 	}
 	for i := range got {
 		if got[i].Desired == "" || got[i].Attachments != nil || got[i].Result != nil {
-			t.Errorf("wish %+v", got[i])
+			t.Errorf("desired %+v", got[i])
 		}
 	}
 	list := ids(got)
 	slices.Sort(list)
-	equal(t, "wishes", list, want)
+	equal(t, "desired", list, want)
 }
 
 // counts checks the counts; a missing one is 0.

@@ -9,12 +9,12 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// ripen lets tasks wait by now, and fails the test if it is not want of them, or another time is next.
-func ripen(t tester, s store.Store, now int64, limit, want int, next int64) {
+// promote lets tasks wait by now, and fails the test if it is not want of them, or another time is next.
+func promote(t tester, s store.Store, now int64, limit, want int, next int64) {
 	t.Helper()
 	n, at, err := s.Promote(t.Context(), now, limit)
 	if err != nil || n != want || at != next {
-		t.Fatalf("ripen by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
+		t.Fatalf("promote by %d: %d, next %d, error %v; want %d, next %d", now, n, at, err, want, next)
 	}
 }
 
@@ -30,12 +30,12 @@ var laterCases = map[string]func(*testing.T, store.Store){
 	"later/a task waits from its time on": func(t *testing.T, s store.Store) {
 		create(t, s, notBefore("b", base+20), notBefore("a", base+10), fresh("now", 5), notBefore("c", base+30))
 		equal(t, "before", ids(drain(t, s, 10)), []string{"now"})
-		ripen(t, s, base+9, 10, 0, base+10)
-		ripen(t, s, base+10, 10, 1, base+20)
+		promote(t, s, base+9, 10, 0, base+10)
+		promote(t, s, base+10, 10, 1, base+20)
 		equal(t, "at its time", ids(drain(t, s, 10)), []string{"a", "now"})
-		ripen(t, s, base+100, 1, 1, base+30)
-		ripen(t, s, base+100, 10, 1, 0)
-		ripen(t, s, base+100, 10, 0, 0)
+		promote(t, s, base+100, 1, 1, base+30)
+		promote(t, s, base+100, 10, 1, 0)
+		promote(t, s, base+100, 10, 0, 0)
 		equal(t, "all", ids(drain(t, s, 10)), []string{"a", "b", "c", "now"})
 		if got := get(t, s, "a"); got.NotBefore != 0 || got.LifecycleStatus != task.Created {
 			t.Errorf("%+v", got)
@@ -62,7 +62,7 @@ var laterCases = map[string]func(*testing.T, store.Store){
 		c.Apply(&tk)
 		same(t, get(t, s, "x"), tk)
 		equal(t, "before", ids(drain(t, s, 10)), nil)
-		ripen(t, s, base+50, 10, 1, 0)
+		promote(t, s, base+50, 10, 1, 0)
 		equal(t, "at its time", ids(drain(t, s, 10)), []string{"x"})
 	},
 	"later/a cancelled task does not come back": func(t *testing.T, s store.Store) {
@@ -70,7 +70,7 @@ var laterCases = map[string]func(*testing.T, store.Store){
 		tk := get(t, s, "x")
 		c, _ := task.Cancel(&tk, base+1)
 		apply(t, s, 1, c)
-		ripen(t, s, base+100, 10, 0, 0)
+		promote(t, s, base+100, 10, 0, 0)
 		equal(t, "pending", ids(drain(t, s, 10)), nil)
 	},
 	"later/the history keeps the last runs": func(t *testing.T, s store.Store) {
@@ -103,19 +103,19 @@ var laterCases = map[string]func(*testing.T, store.Store){
 			t.Errorf("%s", got.Attachments)
 		}
 	},
-	"later/a wish is withdrawn": func(t *testing.T, s store.Store) {
+	"later/a request is withdrawn": func(t *testing.T, s store.Store) {
 		create(t, s, fresh("x", 0))
 		claim(t, s, "x")
 		tk := get(t, s, "x")
 		c, _ := task.Cancel(&tk, base)
 		apply(t, s, 1, c)
-		undo := task.Change{ID: "x", From: task.Set(task.Assigning), Attempt: tk.Attempt, ClaimID: tk.ClaimID, To: task.Assigning, UpdatedAt: base, NoDesired: true}
+		undo := task.Change{ID: "x", From: task.Set(task.Assigning), Attempt: tk.Attempt, ClaimID: tk.ClaimID, To: task.Assigning, UpdatedAt: base, ClearDesired: true}
 		apply(t, s, 1, undo)
 		if got := get(t, s, "x"); got.Desired != "" {
 			t.Errorf("desired %q", got.Desired)
 		}
 		if left, err := s.Desired(t.Context(), 10); err != nil || len(left) != 0 {
-			t.Errorf("wishes %v, error %v", ids(left), err)
+			t.Errorf("desired %v, error %v", ids(left), err)
 		}
 	},
 	"overdue/the earliest first": func(t *testing.T, s store.Store) {

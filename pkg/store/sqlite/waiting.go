@@ -37,10 +37,10 @@ func (s *Store) line(ctx context.Context, queue string, after store.Place, limit
 	taken := s.recent.taken() // which the file, or what will be read of it, may not say yet
 	part := max(limit, leastPart)
 	line := make([]waiter, 0, limit)
-	page := store.PendingPage{Next: after, More: true}
+	page := store.PendingPage{More: true}
 	err := s.snapshot(ctx, op, func(c *conn) error {
 		for page.More && len(line) < limit {
-			all, err := order(c, queue, page.Next, part)
+			all, err := order(c, queue, after, part)
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (s *Store) line(ctx context.Context, queue string, after store.Place, limit
 			some, seen := waiting(all, taken, limit-len(line))
 			line = append(line, some...)
 			if seen > 0 {
-				page.Next = all[seen-1].at
+				after = all[seen-1].at
 			}
 			page.More = seen < len(all) || len(all) == part
 		}

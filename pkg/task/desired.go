@@ -42,12 +42,12 @@ func Pause(t *Task, now int64) (Change, bool) {
 	if t.Target() != Running {
 		return Change{}, false
 	}
-	c := t.wish(now)
+	c := t.steer(now)
 	switch {
 	case !t.Held():
-		c.To, c.Unassign, c.NoDesired = Paused, true, true
+		c.To, c.Unassign, c.ClearDesired = Paused, true, true
 	case t.LifecycleStatus == Paused:
-		c.NoDesired = true
+		c.ClearDesired = true
 	default:
 		c.Desired = DesiredPaused
 	}
@@ -60,31 +60,31 @@ func Resume(t *Task, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() || t.Target() == Running {
 		return Change{}, false
 	}
-	c := t.wish(now)
+	c := t.steer(now)
 	switch {
 	case !t.Held():
-		c.To, c.NoDesired = Created, true
+		c.To, c.ClearDesired = Created, true
 	case t.LifecycleStatus == Paused:
 		c.Desired = DesiredRunning
 	default:
-		c.NoDesired = true
+		c.ClearDesired = true
 	}
 	return c, true
 }
 
-// wish begins a change that what is asked for must not have changed before.
-func (t *Task) wish(now int64) Change {
-	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, Wish: new(t.Desired), To: t.LifecycleStatus, UpdatedAt: now}
+// steer begins a change that what is asked for must not have changed before.
+func (t *Task) steer(now int64) Change {
+	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, IfDesired: new(t.Desired), To: t.LifecycleStatus, UpdatedAt: now}
 }
 
-// Settle carries out a wish that was stored while a node held the task, and that is left now that none does. It reports false where there is
+// ApplyDesired carries out a wish that was stored while a node held the task, and that is left now that none does. It reports false where there is
 // nothing to do.
-func Settle(t *Task, now int64) (Change, bool) {
+func ApplyDesired(t *Task, now int64) (Change, bool) {
 	if t.Desired == "" || t.Held() || t.LifecycleStatus.Terminal() {
 		return Change{}, false
 	}
-	c := t.wish(now)
-	c.NoDesired = true
+	c := t.steer(now)
+	c.ClearDesired = true
 	switch t.Target() {
 	case Cancelled:
 		c.To, c.FinishedAt = Cancelled, now
@@ -102,8 +102,8 @@ func Attach(t *Task, attachments json.RawMessage, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() {
 		return Change{}, false
 	}
-	c := t.wish(now)
-	c.Wish = nil // the two have nothing to do with each other
+	c := t.steer(now)
+	c.IfDesired = nil // the two have nothing to do with each other
 	c.Update = &Update{From: t.AttachmentsVersion, Attachments: attachments}
 	return c, true
 }

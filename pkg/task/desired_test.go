@@ -55,7 +55,7 @@ func TestWishes(t *testing.T) {
 			for name, wish := range map[string]struct {
 				make func(*task.Task, int64) (task.Change, bool)
 				want now
-			}{"pause": {task.Pause, c.pause}, "resume": {task.Resume, c.resume}, "settle": {task.Settle, c.settled}} {
+			}{"pause": {task.Pause, c.pause}, "resume": {task.Resume, c.resume}, "settle": {task.ApplyDesired, c.settled}} {
 				tk := c.t.Clone()
 				change, ok := wish.make(&tk, 9)
 				if ok != (wish.want.status != no) {

@@ -12,9 +12,9 @@ import (
 )
 
 // Promote implements store.Tasks.
-func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+func (s *Store) Promote(ctx context.Context, now int64, limit int) (promoted int, next int64, err error) {
 	if err := store.CheckLimit(limit); err != nil {
-		return 0, 0, fmt.Errorf("mongodb: ripen: %w", err)
+		return 0, 0, fmt.Errorf("mongodb: promote: %w", err)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -35,11 +35,11 @@ func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int,
 		if err != nil {
 			return 0, 0, fail(op, s.tasks, err)
 		}
-		ripened = int(result.ModifiedCount)
+		promoted = int(result.ModifiedCount)
 	}
 	left := append(ready(), bson.E{Key: "notBefore", Value: bson.D{{Key: "$gt", Value: int64(0)}}})
 	next, err = s.earliest(ctx, op, left, "notBefore")
-	return ripened, next, err
+	return promoted, next, err
 }
 
 // Overdue implements store.Tasks.

@@ -159,7 +159,7 @@ var restCases = map[string]func(*testing.T, store.Store){
 		calls := map[string]func() error{
 			"ping":       func() error { return s.Ping(ended) },
 			"counts":     func() error { _, err := s.Counts(ended); return err },
-			"wishes":     func() error { _, err := s.Desired(ended, 1); return err },
+			"desired":    func() error { _, err := s.Desired(ended, 1); return err },
 			"expire":     func() error { _, err := s.Expire(ended, 1, 1); return err },
 			"leader":     func() error { _, err := s.Leader(ended); return err },
 			"swap":       func() error { _, err := s.SwapLeader(ended, store.Leader{}, store.Leader{Term: 1}); return err },

@@ -13,22 +13,22 @@ import (
 const inLine = " FROM tasks INDEXED BY tasks_queue WHERE status = 0 AND mode = 0 AND not_before"
 
 var (
-	ripe   = "SELECT n, id" + inLine + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
-	unripe = "SELECT not_before" + inLine + " > 0 ORDER BY not_before LIMIT 1"
-	ripen  = "UPDATE tasks SET not_before = 0 WHERE n IN "
+	due     = "SELECT n, id" + inLine + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
+	nextDue = "SELECT not_before" + inLine + " > 0 ORDER BY not_before LIMIT 1"
+	promote = "UPDATE tasks SET not_before = 0 WHERE n IN "
 
 	overdue     = "SELECT " + light + " FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline <= ? ORDER BY deadline LIMIT ?"
 	nextOverdue = "SELECT deadline FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline > ? ORDER BY deadline LIMIT 1"
 )
 
 // Promote implements store.Tasks.
-func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int, next int64, err error) {
+func (s *Store) Promote(ctx context.Context, now int64, limit int) (promoted int, next int64, err error) {
 	if err := store.CheckLimit(limit); err != nil {
-		return 0, 0, fmt.Errorf("sqlite: ripen: %w", err)
+		return 0, 0, fmt.Errorf("sqlite: promote: %w", err)
 	}
 	const op = "let tasks wait whose time has come"
 	err = s.read(ctx, op, func(c *conn) (err error) {
-		next, err = c.number(unripe)
+		next, err = c.number(nextDue)
 		return err
 	})
 	if err != nil || next == 0 || next > now {
@@ -36,8 +36,8 @@ func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int,
 	}
 	err = s.commit(ctx, op, s.calls, &call{rows: limit, do: func(t *tx) (err error) {
 		var found []int64
-		ripened = 0
-		err = t.query(ripe, func(row []driver.Value) error {
+		promoted = 0
+		err = t.query(due, func(row []driver.Value) error {
 			c := cells(row)
 			found = append(found, c.int())
 			t.rows[c.text()] = nil
@@ -52,19 +52,19 @@ func (s *Store) Promote(ctx context.Context, now int64, limit int) (ripened int,
 			for i, n := range some {
 				list[i] = n
 			}
-			n, err := t.exec(inList(ripen, size), list...)
+			n, err := t.exec(inList(promote, size), list...)
 			if err != nil {
 				return err
 			}
-			ripened += int(n)
+			promoted += int(n)
 		}
-		next, err = t.number(unripe)
+		next, err = t.number(nextDue)
 		return err
 	}})
 	if err != nil {
 		return 0, 0, err
 	}
-	return ripened, next, nil
+	return promoted, next, nil
 }
 
 // Overdue implements store.Tasks.
