@@ -59,6 +59,8 @@ type guards struct {
 	noWait          bool // a heartbeat counts before the replica has it
 	noPermit        bool // the store lets two tasks hold one permit
 	noListen        bool // a leader hears no heartbeats before it knows from where to read reports
+	noPause         bool // a step that failed is followed by the next one at once
+	noSlowing       bool // the dispatcher does not slow down when too much is sent and has not begun
 	noBarrier       bool // work is given away without a look at what is under way
 }
 

@@ -22,6 +22,8 @@ var guardSwitches = map[string]func(*guards){
 	"replicas":  func(g *guards) { g.noWait = true },
 	"permit":    func(g *guards) { g.noPermit = true },
 	"listen":    func(g *guards) { g.noListen = true },
+	"pause":     func(g *guards) { g.noPause = true },
+	"slowing":   func(g *guards) { g.noSlowing = true },
 	"barrier":   func(g *guards) { g.noBarrier = true },
 }
 

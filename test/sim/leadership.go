@@ -50,7 +50,7 @@ func (c *controller) terms() *term.Holder {
 		cfg.ResendAfter = never
 	}
 	runner := c.process.runner()
-	runner.Watch = c.watch
+	runner.Watch = func(l loop.Loop) loop.Loop { return c.watch(c.pace(l)) }
 	deps := term.Deps{
 		Store: c.store(""), Registry: c.registry(), Bus: c.bus(), Clock: c.process.clock, Runner: runner, Log: quiet,
 		Open: func(topic string, partition int, from kafka.Position) ingest.Reader {

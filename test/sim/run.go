@@ -23,6 +23,7 @@ type options struct {
 	nodes, tasks int      // 0 = as the seed says
 	calm         bool     // without faults
 	keys         bool     // most tasks have a concurrency key
+	pending      int      // DISPATCHER_MAX_PENDING; 0 = as the seed says
 	only         []string // the kinds of fault; empty = as the seed says
 	keep         bool     // keep the timeline
 	guards       guards
@@ -105,6 +106,9 @@ func draw(w *world, o options) settings {
 	s.asks, s.keyed, s.steers, s.sideSlots = w.chance(600), 400, w.rng.IntN(12), 1+w.rng.IntN(s.capacity)
 	if o.keys {
 		s.asks, s.keyed, s.steers = true, 900, 0
+	}
+	if o.pending > 0 {
+		s.maxPending = o.pending
 	}
 	if o.nodes > 0 {
 		s.nodes = o.nodes

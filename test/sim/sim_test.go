@@ -118,6 +118,8 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"replicas":  {[]string{"failover"}, "and has been running at", 0},
 		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since", 0},
 		"listen":    {[]string{"outage", "stalls"}, "a dependency moved all", 0},
+		"pause":     {[]string{"down", "cut"}, "after one that failed", 0},
+		"slowing":   {[]string{"crash-node"}, "after one that left as much", 0},
 		"permit":    {[]string{"freeze-controller", "slow"}, "has the permit", 930},
 	}
 	if len(cases) != len(guardNames()) {
@@ -128,6 +130,9 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := options{only: c.only, keys: name == "permit"}
+			if name == "slowing" {
+				o.pending = 2
+			}
 			guardSwitches[name](&o.guards)
 			for seed := c.from; seed < c.from+most; seed++ {
 				if out := simulate(t, seed, o); strings.Contains(strings.Join(out.violations, "\n"), c.says) {
