@@ -27,7 +27,7 @@ func (m mirror) Set(n placement.Node) {
 func (m mirror) Remove(id string)      { delete(m, id) }
 func (m mirror) Recount(string, int64) {}
 
-// said is a node without what Changes does not tell anew: its count of tasks, and how the age of its readings grows.
+// said formats a node without what Changes does not repeat: its count of tasks, and the growing age of its readings.
 func said(n placement.Node) string {
 	n.Age, n.Served = 0, 0
 	return fmt.Sprintf("%+v", n)

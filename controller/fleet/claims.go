@@ -101,8 +101,8 @@ func (c *Claims) Adopted(ids []string) {
 	c.each(ids, func(e *entry) { e.Foreign = false })
 }
 
-// Recalled notes that nodes are asked to release claims that have not begun. A node that does so does not refuse others:
-// the report frees its slots like any end.
+// Recalled notes that nodes are asked to release claims that have not begun. A node that does so does not refuse
+// others: the report frees its slots like any end.
 func (c *Claims) Recalled(ids []string) {
 	c.each(ids, func(e *entry) { e.recalled = true })
 }
@@ -136,8 +136,8 @@ func (c *Claims) Drop(ids []string) {
 	}
 }
 
-// TakenBack drops claims that the store has taken back from a node. The tasks of the ended ones have ended, those of the
-// others wait again.
+// TakenBack drops claims that the store has taken back from a node. The tasks of the ended ones have ended, those of
+// the others wait again.
 func (c *Claims) TakenBack(again, ended []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +157,8 @@ func (c *Claims) Reported(k Key, r *task.Report) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, held := c.claims[r.ClaimID]
-	// A node repeats an end until it reads that it was acknowledged. So an end of a claim that is not known any more does
-	// not show that the node reads what it is sent.
+	// A node repeats an end until it reads that it was acknowledged. So an end of a claim that is not known any more
+	// does not show that the node reads what it is sent.
 	if held || !r.Kind.Final() {
 		c.available.reported(k)
 	}

@@ -117,8 +117,8 @@ func (a *Availability) reported(k Key) {
 	}
 }
 
-// The pauses of a node to which nothing could be sent. They double from the first to the last, which is short: Kafka may
-// be down for all nodes, and all should go on soon after its return.
+// The pauses of a node to which nothing could be sent. They double from the first to the last, which is short: Kafka
+// may be down for all nodes, and all should go on soon after its return.
 const (
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 2 * time.Second

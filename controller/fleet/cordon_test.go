@@ -11,7 +11,7 @@ import (
 
 const resend = 2 * time.Second
 
-// sendAgain has n claims of n1 sent, and sent again so many times, resend apart. It gives the time of the next sending.
+// sendAgain sends n claims of n1 and resends them so many times, resend apart. It returns the time of the next resend.
 func sendAgain(f *fleet.Fleet, n, times int) time.Duration {
 	ids := make([]string, n)
 	for i := range ids {
@@ -112,8 +112,8 @@ func TestCordonsDouble(t *testing.T) {
 	}
 }
 
-// A registry that was emptied or went back to an older state has forgotten whom it refuses: the incarnation beats again, and nothing makes it
-// register anew. It must not be without work for ever.
+// A registry that was emptied or went back to an older state has forgotten which incarnations it refuses. One of
+// them sends heartbeats again, and nothing makes it register anew. It must not be without work for ever.
 func TestAnEvictedIncarnationThatIsThereAgainTakesWork(t *testing.T) {
 	t.Parallel()
 	f := newFleet()
@@ -154,8 +154,8 @@ func TestAnEvictedIncarnationIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// Found by the simulation: a registry that restarts over and over keeps a dead node's key, and its waits, but that is no heartbeat. Were the
-// node cordoned for it, its successor would be.
+// Found by the simulation: a registry that restarts over and over keeps the key of a dead node, but that is no
+// heartbeat. If the node were cordoned for it, its successor would be, too.
 func TestARegistryThatRestartsMakesNoNodeUnresponsive(t *testing.T) {
 	t.Parallel()
 	f := newFleet()

@@ -12,7 +12,8 @@ func (c *Claims) PickedBy(claimID string) string {
 	return ""
 }
 
-// Due returns claims that were sent longer than after ago and that their nodes have not reported, at most limit of them.
+// Due returns claims that were sent longer than after ago and that their nodes have not reported, at most limit of
+// them.
 func (c *Claims) Due(now, after time.Duration, limit int) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package fleet is the leader's picture of its nodes: which are alive, which take new work, and which claims each holds.
-// It does no I/O and reads no clock of its own. All times are passed in and come from one clock that keeps running while
-// the machine is suspended.
+// Package fleet is the leader's picture of its nodes: which are alive, which take new work, and which claims each
+// holds. It does no I/O and reads no clock of its own. All times are passed in and come from one clock that keeps
+// running while the machine is suspended.
 //
 // Two rules make it right:
 //
@@ -40,9 +40,9 @@ type Config struct {
 	MaxPending  int              // the most claims that are sent and not started; 0 = no limit
 }
 
-// Fleet is the whole picture, in four parts. Each part uses only those named before it. One mutex guards them all: every
-// exported method takes it, no other method does. A Fleet is safe for concurrent use. Each leadership makes a new one, so
-// that all waits start again.
+// Fleet is the whole picture, in four parts. Each part uses only those named before it. One mutex guards them all:
+// every exported method takes it, no other method does. A Fleet is safe for concurrent use. Each leadership makes a new
+// one, so that all waits start again.
 type Fleet struct {
 	*Liveness     // which nodes are alive, and which are gone
 	*Availability // which nodes take new work

@@ -58,7 +58,8 @@ func TestAStandingCounterIsLostAfterTheWholeWait(t *testing.T) {
 	look(f, 0, snapshot("r", beat("n1", "i1", 1)))
 	f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
 	f.Sent([]string{"c1"}, 0)
-	// The first read with this counter ended at 10 ms: the wait begins there, and the read that ends it must have begun after it.
+	// The first read with this counter ended at 10 ms: the wait begins there, and the read that ends it must have begun
+	// after it.
 	if lost := look(f, lostTimeout+10*time.Millisecond, snapshot("r", beat("n1", "i1", 1))); len(lost) != 0 {
 		t.Fatalf("reassigned on a read that began at the very end of the wait: %v", lost)
 	}
@@ -192,8 +193,8 @@ func TestANodeThatRefusesGetsNothingUntilItsNextHeartbeat(t *testing.T) {
 	}
 }
 
-// What a node was asked to release says nothing of the rest: its room is free with the report, and no more than that, whatever its heartbeat
-// counts.
+// A node that releases what was recalled does not refuse other claims. The report frees exactly the slots of that
+// claim, whatever the heartbeat counts.
 func TestANodeThatReleasesWhatWasRecalledTakesOthersAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, counted := range map[string]struct{ running, queued int }{

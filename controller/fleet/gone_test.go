@@ -9,7 +9,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Each way to go is remembered with its name and times.
+// Each kind of departure is remembered with its name and times.
 func TestGoneNodesAreRemembered(t *testing.T) {
 	t.Parallel()
 	successor := beat("n1", "i2", 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestPlacementIsToldOfNoInvalidHeartbeat: whatever a heartbeat says, also of a node that was valid before, placement is told of no node whose
-// heartbeat cannot be, and of the others in the ranges that placement.Node names.
+// TestPlacementIsToldOfNoInvalidHeartbeat: whatever a heartbeat says, placement is told of no node whose
+// heartbeat is invalid, even if it was valid before. Figures of the others are in the ranges of placement.Node.
 func TestPlacementIsToldOfNoInvalidHeartbeat(t *testing.T) {
 	t.Parallel()
 	number := rapid.OneOf(rapid.Int64Range(1, 8), rapid.SampledFrom([]int64{-1, 0, task.MaxSlots, task.MaxSlots + 1, 1 << 31, 1 << 60, 1<<60 + 1, math.MinInt64, math.MaxInt64}))

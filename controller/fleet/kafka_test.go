@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// hear takes in a heartbeat over Kafka and reports whether it is confirmed.
+// hear observes a heartbeat over Kafka and reports whether it is confirmed.
 func hear(f *fleet.Fleet, at time.Duration, counter int64) bool {
 	n := beat("n1", "i1", counter)
 	ok, _ := f.ObserveKafka(&n, at)
@@ -77,7 +77,8 @@ func TestWhichHeartbeatsOverKafkaAreNotConfirmed(t *testing.T) {
 	}
 }
 
-// A registry that shows an old counter of a node that speaks over Kafka does not make it look alive, and does not bring back what it said.
+// A registry that shows an old counter of a node that speaks over Kafka does not make it look alive, and does not bring
+// back what it said.
 func TestAnOldCounterInTheRegistrySaysNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet()

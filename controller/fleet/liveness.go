@@ -138,8 +138,8 @@ func (l *Liveness) lost(m *member, began time.Duration) (task.Loss, bool) {
 	case m.left:
 		return task.LossLeft, true
 	}
-	// The partition of a node that was never seen is not known. It got its claims before this leader announced itself on
-	// all partitions.
+	// The partition of a node that was never seen is not known. It got its claims before this leader announced itself
+	// on all partitions.
 	if !m.announced && m.known() {
 		return 0, false
 	}

@@ -71,8 +71,8 @@ func TestNothingIsPlacedBesideATaskThatMustBeAlone(t *testing.T) {
 	}
 }
 
-// The load of a node is the claims made minus the ends, whatever the order of things; it never goes below zero, and all claims are
-// gone in the end.
+// The load of a node is the claims made minus the ends, in whatever order they come. It is never negative, and
+// no claims are left in the end.
 func TestLoadOverRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// An incarnation that its successor replaces is reassigned at once, whether or not its process crashed; it takes no work any more.
+// An incarnation that its successor replaces is reassigned at once, whether or not its process crashed; it takes no
+// work any more.
 func TestAReplacedIncarnationNeedsNoWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -46,7 +47,7 @@ func TestAReplacedIncarnationNeedsNoWait(t *testing.T) {
 	}
 }
 
-// Who replaces another node's incarnation, or one that does not exist, replaces nobody.
+// A heartbeat that replaces an incarnation of another node, or one that does not exist, replaces nothing.
 func TestOnlyTheSameNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	f := newFleet()

@@ -3,7 +3,8 @@ package fleet
 import "github.com/skalds-go/skalds/controller/placement"
 
 // The mean run times, in ms, below which a class may be queued at its nodes: as much as the capacity, and four times as
-// much, which is the default of NODE_PREFETCH. So what is queued begins within 100 ms. See docs/adr/0012-deep-queues.md.
+// much, which is the default of NODE_PREFETCH. So what is queued begins within 100 ms. See
+// docs/adr/0012-deep-queues.md.
 const (
 	shortRun = 100.0
 	briefRun = 10.0
@@ -27,8 +28,8 @@ func (r runTimes) observe(class string, ms float64) {
 	r[class] = mean + (ms-mean)/5
 }
 
-// PrefetchDepth returns how far tasks of a class may queue behind others, by how long its recent runs took. A class that
-// has not run yet may not.
+// PrefetchDepth returns how far tasks of a class may queue behind others, by how long its recent runs took. A class
+// that has not run yet may not.
 func (c *Claims) PrefetchDepth(class string) placement.PrefetchDepth {
 	c.mu.Lock()
 	defer c.mu.Unlock()

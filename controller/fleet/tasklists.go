@@ -6,8 +6,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// ToCompare returns the next incarnations whose task lists should be compared with what they were sent, at most limit of
-// them. Each that has something takes its turn.
+// ToCompare returns the next incarnations whose task lists should be compared with what they were sent, at most limit
+// of them. Each that has something takes its turn.
 func (l *Liveness) ToCompare(limit int) []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,8 +33,8 @@ func (l *Liveness) ToCompare(limit int) []Key {
 }
 
 // Missing returns the claims that an incarnation has reported as begun and that it has forgotten, since they are absent
-// from its task list. The list must have been made when the node knew the claim for certain: its heartbeat is newer than
-// the report or, for a claim that had begun before this leadership, the node had seen this leader's term.
+// from its task list. The list must have been made when the node knew the claim for certain: its heartbeat is newer
+// than the report or, for a claim that had begun before this leadership, the node had seen this leader's term.
 func (c *Claims) Missing(n *registry.Node, term int64) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()

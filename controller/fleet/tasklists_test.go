@@ -66,7 +66,7 @@ func TestMissingClaims(t *testing.T) {
 	}
 }
 
-// Of many nodes with something to do each comes in its turn; those without come never.
+// Nodes with something to do are compared in turn; those without are never compared.
 func TestEachNodeIsComparedInItsTurn(t *testing.T) {
 	t.Parallel()
 	f := newFleet()

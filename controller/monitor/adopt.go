@@ -8,10 +8,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// adopt takes over the claims among these that other leaders made, before they are resent. Such a leader may know that it
-// never sent a claim, and unclaim it; that write may be under way for longer than it leads. If it arrived after the claim
-// was resent from here, the task would wait again and run elsewhere while its node starts it, too. adopt returns the ids
-// of the claims that it could adopt, and updates tasks for the others.
+// adopt takes over the claims among these that other leaders made, before they are resent. Such a leader may know that
+// it never sent a claim, and unclaim it; that write may be under way for longer than it leads. If it arrived after the
+// claim was resent from here, the task would wait again and run elsewhere while its node starts it, too. adopt returns
+// the ids of the claims that it could adopt, and updates tasks for the others.
 func (m *Monitor) adopt(ctx context.Context, claims []fleet.Claim, tasks map[string]*task.Task) (map[string]bool, error) {
 	now := m.clock.Now().UnixMilli()
 	var foreign []fleet.Claim

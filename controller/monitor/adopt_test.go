@@ -11,7 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A give-back of an older leader whose write was under way for long must not take a claim from its node that this leader has sent there.
+// An older leader's unclaim, whose write was under way for long, must not take a claim from a node to which this leader
+// has resent it.
 func TestALateUnclaimOfAnOlderLeaderTakesNothingFromANode(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -48,7 +49,7 @@ func (r *raced) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	return r.Store.Apply(ctx, changes)
 }
 
-// A give-back that comes before is carried out, and the claim is not sent.
+// An unclaim that arrives before is carried out, and the claim is not resent.
 func TestAnUnclaimedTaskIsNotResent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxOutdated bounds how many tasks are remembered whose nodes lack new attachments. Those beyond are found by a later
-	// comparison.
+	// maxOutdated bounds how many tasks are remembered whose nodes lack new attachments. Those beyond are found by a
+	// later comparison.
 	maxOutdated = 10_000
 	// attachmentsPage is how many tasks are read at once: their attachments may be large.
 	attachmentsPage = 32

@@ -14,8 +14,8 @@ type barrier struct {
 	readAt time.Duration // when the ends were last read
 }
 
-// reread is how long a barrier stands before the ends are read again: ingest never reaches the end of a log that has lost
-// its tail.
+// reread is how long a barrier stands before the ends are read again: ingest never reaches the end of a log that has
+// lost its tail.
 const reread = time.Second
 
 // barrier returns a barrier at the present ends of task.status.

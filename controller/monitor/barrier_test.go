@@ -28,7 +28,8 @@ func waits(t *testing.T, b *bundle, id string) bool {
 	return list[0].LifecycleStatus == task.Created
 }
 
-// A log that loses its tail never gets to the end that it had: what waits for that must not wait for ever. Found by the simulation.
+// A log that loses its tail never reaches the end that it had. What waits for that end must not wait for ever. Found by
+// the simulation.
 func TestNothingWaitsForTheTailThatALogHasLost(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

@@ -13,8 +13,8 @@ import (
 // maxUnresponsive bounds how many unresponsive nodes one round looks at.
 const maxUnresponsive = 20
 
-// cordonUnresponsive cordons nodes that send heartbeats but start nothing of what they are sent, so that they do not draw
-// all tasks. A node whose task list shows that something it was sent has arrived is only busy.
+// cordonUnresponsive cordons nodes that send heartbeats but start nothing of what they are sent, so that they do not
+// draw all tasks. A node whose task list shows that something it was sent has arrived is only busy.
 //
 // What such a node was sent may still arrive there, so it cannot be taken back while the node is confirmed. A node that
 // runs nothing is evicted: it is not confirmed any more, and its claims are reassigned by the same rule as those of any

@@ -12,9 +12,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Desired carries out what people asked of tasks: it forwards requests to the nodes that hold the tasks, and carries them
-// out for tasks that no node holds any more. A request is forwarded again and again until a report of the node ends it.
-// What is beyond one page is left to compare. New attachments are forwarded, too.
+// Desired carries out what people asked of tasks: it forwards requests to the nodes that hold the tasks, and carries
+// them out for tasks that no node holds any more. A request is forwarded again and again until a report of the node
+// ends it. What is beyond one page is left to compare. New attachments are forwarded, too.
 func (m *Monitor) Desired(ctx context.Context) error {
 	tasks, err := m.store.Desired(ctx, store.MaxBatch)
 	if err != nil {
@@ -53,8 +53,8 @@ type forwarded struct {
 	at   time.Duration
 }
 
-// forwardEvery is the least time until a request is forwarded again. A handler may leave one unanswered for as long as it
-// likes.
+// forwardEvery is the least time until a request is forwarded again. A handler may leave one unanswered for as long as
+// it likes.
 const forwardEvery = 500 * time.Millisecond
 
 var commandOf = map[task.Desired]events.CommandKind{

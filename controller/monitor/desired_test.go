@@ -189,7 +189,7 @@ func TestAComparisonFindsNewAttachmentsThatNobodyToldOf(t *testing.T) {
 	}
 }
 
-// A page of new attachments that cannot be forwarded, since one of its nodes is out of reach for long, hides no other page.
+// A page of new attachments that cannot be forwarded, because one of its nodes is unreachable, does not hide others.
 func TestNewAttachmentsThatCannotBeForwardedHideNoOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/skalds-go/skalds/controller/transport"
 )
 
-// FollowDraining reads which nodes people drain. When it returns, the fleet shows them and nothing more is placed there.
-// It is safe for concurrent use.
+// FollowDraining reads which nodes people drain. When it returns, the fleet shows them and nothing more is placed
+// there. It is safe for concurrent use.
 func (m *Monitor) FollowDraining(ctx context.Context) error {
 	m.draining.Lock() // or an older answer could come last
 	defer m.draining.Unlock()

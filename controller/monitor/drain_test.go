@@ -21,7 +21,7 @@ func (b *bundle) drain(t *testing.T, draining bool) {
 	}
 }
 
-// says has n1 beat in a state.
+// says sends a heartbeat of n1 with a state.
 func (b *bundle) says(t *testing.T, s registry.State) {
 	t.Helper()
 	b.clock.Advance(time.Second)

@@ -61,8 +61,9 @@ func TestWhichNodesAreNotFenced(t *testing.T) {
 	})
 }
 
-// A node whose partition is not there any more, since the topic was made anew with fewer, can be told nothing, and nobody else can confirm it there.
-// Should it die, its work goes elsewhere all the same; not while the partition may have been there.
+// The topic was made anew with fewer partitions, and that of a node is gone. Nothing can be announced there, and nobody
+// else can confirm the node there. If it dies, its work is reassigned all the same, but not while the partition may
+// have existed.
 func TestTheWorkOfANodeWithoutAPartitionIsReassigned(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -98,7 +99,7 @@ func TestTheWorkOfANodeWithoutAPartitionIsReassigned(t *testing.T) {
 	}
 }
 
-// Each node learns of the leader once. Until it has, its work is not reassigned: an older leader may confirm it.
+// The term is announced to each node once. Until then its work is not reassigned: an older leader may confirm it.
 func TestTheTermIsAnnouncedToNewNodes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

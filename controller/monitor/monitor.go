@@ -1,6 +1,6 @@
-// Package monitor makes what was asked for happen. It reassigns the work of nodes that are gone, resends what no node has
-// reported, forwards what people asked for to the nodes, and compares the leader's picture with the store. It runs on the
-// leader only.
+// Package monitor makes what was asked for happen. It reassigns the work of nodes that are gone, resends what no node
+// has reported, forwards what people asked for to the nodes, and compares the leader's picture with the store. It runs
+// on the leader only.
 //
 // Invariants:
 //
@@ -103,7 +103,8 @@ type Monitor struct {
 	draining      sync.Mutex // from the read of which nodes drain until the fleet knows it
 }
 
-// New returns a monitor. It calls capacity, which must not block, when there may be capacity or work for the dispatcher.
+// New returns a monitor. It calls capacity, which must not block, when there may be capacity or work for the
+// dispatcher.
 func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock,
 	capacity func(), log *slog.Logger) *Monitor {
 	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c,
@@ -111,8 +112,9 @@ func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p
 		expiredAt: c.Boot(), listedAt: c.Boot()}
 }
 
-// Round looks at all nodes and claims once. It reports whether something waits for ingest, so that the next round should
-// come soon. A part that fails does not keep the others from being tried, since they need different dependencies.
+// Round looks at all nodes and claims once. It reports whether something waits for ingest, so that the next round
+// should come soon. A part that fails does not keep the others from being tried, since they need different
+// dependencies.
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
 	err = errors.Join(
 		m.observe(ctx),
@@ -143,8 +145,8 @@ func (m *Monitor) Prime(ctx context.Context) error {
 	return nil
 }
 
-// each calls do for each item and returns the last error. An item that fails does not hold up the others, unless none of
-// them could succeed: the context is over, or a dependency is unavailable.
+// each calls do for each item and returns the last error. An item that fails does not hold up the others, unless none
+// of them could succeed: the context is over, or a dependency is unavailable.
 func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	var failure error
 	for _, item := range items {

@@ -23,8 +23,8 @@ func (m *Monitor) observe(ctx context.Context) error {
 	return errors.Join(m.evictZombies(ctx), m.awaitIngest(ctx, lost), m.reassignLost(ctx, lost))
 }
 
-// evictZombies evicts the nodes that send heartbeats although their work was reassigned: no fence has reached them. They
-// stop and register as new incarnations.
+// evictZombies evicts the nodes that send heartbeats although their work was reassigned: no fence has reached them.
+// They stop and register as new incarnations.
 func (m *Monitor) evictZombies(ctx context.Context) error {
 	return each(ctx, m.fleet.Zombies(), func(k fleet.Key) error {
 		if !m.lease.Valid() {

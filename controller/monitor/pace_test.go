@@ -40,8 +40,8 @@ func (c *counting) StatusEnds(context.Context) (map[int]kafka.Range, error) {
 	return map[int]kafka.Range{0: {End: 5}}, nil
 }
 
-// While a give-away waits for ingest, which stands still, or for the registry, which is down, the rounds do not follow each other as
-// fast as they can: a snapshot of 10,000 nodes is not cheap.
+// While a reassignment waits for ingest, which stands still, or for the registry, which is down, the rounds do not
+// follow each other as fast as they can: a snapshot of 10,000 nodes is not cheap.
 func TestWaitingForIngestIsNotBusy(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"ingest stands still": false, "and the registry is down": true} {
@@ -112,7 +112,7 @@ func (r *refusing) Apply(ctx context.Context, changes []task.Change) (int, error
 	return n, err
 }
 
-// A node whose task cannot be taken back keeps no other node's work from being reassigned.
+// A node whose task cannot be taken back does not keep the work of others from being reassigned.
 func TestANodeWhoseTaskCannotBeTakenBackHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -149,7 +149,8 @@ func TestANodeWhoseTaskCannotBeTakenBackHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// An edge node runs its own tasks (mode Active): the controller does not take them away, whether or not it knows the node.
+// An edge node runs its own tasks (mode Active): the controller does not take them away, whether or not it knows the
+// node.
 func TestAnEdgeNodesOwnTasksAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -182,7 +183,7 @@ func (o *ordered) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	return all[:min(limit, len(all))], err
 }
 
-// Requests that nobody carries out, such as those for handlers that do not stop, keep no other from being forwarded.
+// Requests that nobody carries out, such as those for handlers that do not stop, do not hide others.
 func TestManyRequestsHideNone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

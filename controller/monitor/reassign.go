@@ -37,8 +37,8 @@ func (m *Monitor) awaitIngest(ctx context.Context, lost []fleet.Lost) error {
 	return nil
 }
 
-// fenceTimeout bounds the sending of fences. They are not needed for safety: a node that they do not reach has stopped by
-// its own clock.
+// fenceTimeout bounds the sending of fences. They are not needed for safety: a node that they do not reach has stopped
+// by its own clock.
 const fenceTimeout = 500 * time.Millisecond
 
 // fence tells nodes that fell silent to stop.

@@ -58,7 +58,7 @@ func TestReportsUnderWayCountBeforeWorkIsReassigned(t *testing.T) {
 	if got := b.get(t, "t"); got.LifecycleStatus != task.Assigning {
 		t.Fatalf("reassigned before ingest had read what the node said: %s", got.LifecycleStatus)
 	}
-	// Ingest takes in the node's last word: it had finished.
+	// Ingest takes in the node's last report: it had finished.
 	r := task.Report{ID: tk.ID, Attempt: 1, ClaimID: tk.ClaimID, Kind: task.ReportFinished, FinishedAt: 1}
 	b.apply(t, r.Changes(1)[0])
 	b.fleet.Reported(n1, &r)
@@ -110,8 +110,8 @@ func TestACancelledTaskOfADeadNodeEnds(t *testing.T) {
 	}
 }
 
-// A node whose work was reassigned, whom no fence has reached, and that beats again after all, is evicted: else it would be without
-// work for as long as this leader leads, and would go on with what runs elsewhere.
+// A node whose work was reassigned, that no fence has reached and that sends heartbeats again, is evicted. Otherwise it
+// would get no work from this leader, and would go on with what runs elsewhere.
 func TestAZombieIsEvicted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -136,7 +136,7 @@ func TestAZombieIsEvicted(t *testing.T) {
 	t.Error("it is confirmed on and on")
 }
 
-// What became of a lost node's tasks is told: one waits again, one was to be cancelled.
+// The fleet knows what became of the tasks of a lost node: one waits again, one was to be cancelled.
 func TestTheWorkOfALostNodeIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

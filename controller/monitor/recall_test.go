@@ -7,8 +7,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A node that gives a claim back since it was asked to takes other work with the report, not with its next heartbeat; one that does so by
-// itself has a reason.
+// A node that releases a claim because it was recalled takes other work with the report, not with its next heartbeat.
+// One that does so by itself has a reason.
 func TestANodeThatReleasesARecalledTaskTakesWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

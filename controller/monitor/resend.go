@@ -41,7 +41,8 @@ func (m *Monitor) resend(ctx context.Context) error {
 		resent := make([]string, 0, len(b.Tasks))
 		for j := range b.Tasks {
 			t := &b.Tasks[j]
-			// Its node has such a claim from a leader that could send it, or the task waits again when the node is gone.
+			// Its node has such a claim from a leader that could send it, or the task waits again when the node is
+			// gone.
 			if reason, never := r.Never[j]; never {
 				m.log.Warn("a claim that was not reported cannot be resent", "task", t.ID, "node", t.Executor, "error", reason)
 				continue

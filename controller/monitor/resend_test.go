@@ -55,7 +55,8 @@ func TestAClaimThatWasNeverWrittenIsForgotten(t *testing.T) {
 	}
 }
 
-// A claim that fits into no event cannot be sent again: that is neither a failure of the round nor the silence of its node.
+// A claim that fits into no event cannot be sent again: that is neither a failure of the round nor the silence of its
+// node.
 func TestANodeIsNotUnresponsiveForWhatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -24,8 +24,8 @@ type runner struct {
 	due      time.Duration // when the next round is due
 }
 
-// Loop returns the loop that makes rounds: at every interval, and at once when nodes joined or left. Desired wakes it for a look at
-// desired states alone.
+// Loop returns the loop that makes rounds: at every interval, and at once when nodes joined or left. Desired wakes it
+// for a look at desired states alone.
 func (m *Monitor) Loop(membership, desired loop.Wake, interval time.Duration) loop.Loop {
 	r := &runner{Monitor: m, desired: desired, interval: interval, pause: soonAfter}
 	return loop.Loop{
@@ -62,7 +62,8 @@ const (
 	recallEvery = 500 * time.Millisecond
 )
 
-// RecallLoop returns the loop that recalls claims, which recallable lists, until nodes have given them back or said that they began.
+// RecallLoop returns the loop that recalls claims, which recallable lists, until nodes have given them back or said
+// that they began.
 func (m *Monitor) RecallLoop(now loop.Wake, recallable func() []fleet.Claim) loop.Loop {
 	return loop.Loop{
 		Name:    "recall",

@@ -29,9 +29,9 @@ type taskLists struct {
 	barrier *barrier
 }
 
-// compareTaskLists compares what nodes hold with what they were sent. What is missing is released; orphans, which nobody
-// asked for, are cancelled. It is the last safety net: reports are repeated until they are acknowledged, and claims until
-// they are reported.
+// compareTaskLists compares what nodes hold with what they were sent. What is missing is released; orphans, which
+// nobody asked for, are cancelled. It is the last safety net: reports are repeated until they are acknowledged, and
+// claims until they are reported.
 func (m *Monitor) compareTaskLists(ctx context.Context) error {
 	if m.taskLists == nil {
 		if now := m.clock.Boot(); now-m.listedAt >= listEvery {
@@ -92,8 +92,8 @@ func (m *Monitor) releaseMissing(ctx context.Context, n *registry.Node) error {
 	return nil
 }
 
-// cancelOrphans cancels what a node holds although the store shows another claim of that task, or its end. What has just
-// begun or ended looks the same for a moment, so only what was an orphan in the list before, too, is cancelled.
+// cancelOrphans cancels what a node holds although the store shows another claim of that task, or its end. What has
+// just begun or ended looks the same for a moment, so only what was an orphan in the list before, too, is cancelled.
 func (m *Monitor) cancelOrphans(ctx context.Context, n *registry.Node) error {
 	k := fleet.Key{Node: n.ID, Incarnation: n.Incarnation}
 	orphans := m.fleet.Orphans(n)

@@ -35,7 +35,7 @@ func (b *bundle) beatWith(t *testing.T, held ...registry.HeldTask) {
 	}
 }
 
-// begun has a task of n1 run, and reported as begun.
+// begun runs a task on n1 and reports it as begun.
 func (b *bundle) begun(t *testing.T, id string) task.Task {
 	t.Helper()
 	tk := b.assigned(t, id, true)
@@ -71,7 +71,7 @@ func TestAForgottenTaskIsReleasedBehindTheBarrier(t *testing.T) {
 	}
 }
 
-// A list that is not complete says nothing.
+// An incomplete list means nothing.
 func TestAnIncompleteListSaysNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -89,7 +89,7 @@ func TestAnIncompleteListSaysNothing(t *testing.T) {
 	}
 }
 
-// What a node holds and nobody asked for is cancelled when it stands in two lists, and not at all by a leader whose lease is over.
+// An orphan is cancelled when it is in two lists in a row, and not at all by a leader whose lease is over.
 func TestAnOrphanIsCancelledTheSecondTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -166,7 +166,7 @@ func (o oddLists) Node(ctx context.Context, id string) (registry.Node, bool, err
 	return o.Registry.Node(ctx, id)
 }
 
-// A list that cannot be read keeps no other from being compared.
+// A list that cannot be read does not keep others from being compared.
 func TestATaskListThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
