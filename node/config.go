@@ -10,21 +10,21 @@ import (
 	"github.com/skalds-go/skalds/pkg/connect"
 )
 
-// Config is a node's configuration: the fields of config.Node, each documented there with its environment variable, default and
-// range. Make one with [ConfigFromEnv] and change what should differ; the zero Config is not valid.
+// Config is a node's configuration: the fields of config.Node, each documented there with its environment variable,
+// default and range. Make one with [ConfigFromEnv] and change what should differ; the zero Config is not valid.
 type Config struct {
 	config.Node
 
-	problem error // of the loading; New returns it
+	problem error // met by ConfigFromEnv; New returns it
 }
 
-// ConfigFromEnv reads the configuration from the environment. What is wrong with it, [New] says.
+// ConfigFromEnv reads the configuration from the environment. [New] returns what is wrong with it.
 func ConfigFromEnv() Config {
 	c, err := config.LoadNode()
 	return Config{Node: c, problem: err}
 }
 
-// check says what is wrong with the configuration.
+// check returns what is wrong with the configuration.
 func (c *Config) check() error {
 	if c.problem != nil {
 		return c.problem
@@ -38,8 +38,8 @@ func (c *Config) check() error {
 // Option changes what a node works with.
 type Option func(*Node)
 
-// WithSeams replaces what the node uses of the world around it, as far as the fields of s are set: Kafka, the registry, the clock. It is for
-// tests; see package nodetest. The caller closes what it gives.
+// WithSeams replaces the bus, the registry and the clock that the node uses, as far as these fields of s are set. It is
+// for tests, see package nodetest. The caller closes what it passes.
 func WithSeams(s session.Seams) Option {
 	return func(n *Node) {
 		if s.Bus != nil {
@@ -54,18 +54,19 @@ func WithSeams(s session.Seams) Option {
 	}
 }
 
-// WithVersion has the node's heartbeats say v as its version, for people to read: that of your program. The default is the version of the
-// main module, as Go has built it in; "(devel)" where there is none.
+// WithVersion sets the version of your program, which people see in the list of nodes. The default is the version of
+// the main module, as Go has built it in, or "(devel)".
 func WithVersion(v string) Option {
 	return func(n *Node) { n.version = v }
 }
 
-// WithLogger has the node log to l. The default writes text to standard error, from LOG_LEVEL on.
+// WithLogger sets the node's logger. The default writes text to standard error, from LOG_LEVEL on.
 func WithLogger(l *slog.Logger) Option {
 	return func(n *Node) { n.log = l }
 }
 
-// WithClassCapacity has the tasks of a class take so many of the node's slots at the most, whatever NODE_CAPACITY_BY_CLASS says of it.
+// WithClassCapacity bounds how many of the node's slots the tasks of a class take. It overrides NODE_CAPACITY_BY_CLASS
+// for this class.
 func WithClassCapacity(class string, slots int) Option {
 	return func(n *Node) {
 		all := config.ClassCapacities{class: slots}
@@ -82,7 +83,7 @@ func defaultLogger(c *Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level.Slog()}))
 }
 
-// connect makes the clients that no option has brought. They connect when they are first used. The function closes them.
+// connect makes the clients that no option has set. They connect when they are first used. CloseAll closes them.
 func (n *Node) connect() (seams session.Seams, closeAll func(), err error) {
 	seams = n.seams
 	var closers []func()

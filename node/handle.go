@@ -17,8 +17,8 @@ import (
 // MaxClassBytes is the longest class name.
 const MaxClassBytes = 256
 
-// Handler runs one task: its attachments in, its result out, both JSON. Nil attachments mean that the task has none; an empty result
-// is none.
+// Handler runs one task. It takes the attachments and returns the result, both as JSON. A task without attachments has
+// nil; an empty result is no result.
 type Handler func(ctx context.Context, attachments json.RawMessage) (json.RawMessage, error)
 
 // Middleware wraps the handler of every class.
@@ -26,20 +26,21 @@ type Middleware func(next Handler) Handler
 
 // Handle has fn run the tasks of a class.
 //
-// The attachments are decoded from JSON into In; a task without attachments gives the zero value, and fields that In lacks are ignored.
-// What does not decode fails the task for good. The returned Out is encoded as JSON and becomes the task's result, at most
-// RESULT_MAX_BYTES of it; a null is no result. Use json.RawMessage for either to see the bytes themselves.
+// The attachments are decoded from JSON into In. Without attachments In is the zero value; fields that In lacks are
+// ignored. Attachments that do not decode fail the task for good. The returned Out is encoded as JSON and becomes the
+// task's result, of at most RESULT_MAX_BYTES; null is no result. Use json.RawMessage for either to see the bytes.
 //
-// The context ends when the run should end, with the cause [ErrCancelled], [ErrTimeout], [ErrDeadline], [ErrLeaseLost] or [ErrDraining]; fn
-// should then return soon, within NODE_STOP_MARGIN. An error that it returns under such a context counts as that end; returned without
-// error the task is finished. A handler that ignores a cancel, a timeout or a deadline for CANCEL_GRACE is abandoned: its end is
-// reported, its slot is lost until it returns, and what it returns is refused.
+// The context ends when the run should end, with the cause [ErrCancelled], [ErrTimeout], [ErrDeadline], [ErrLeaseLost]
+// or [ErrDraining]. Then fn should return soon, within NODE_STOP_MARGIN. If it returns an error then, the run ends by
+// that cause; without an error the task is finished all the same. A handler that ignores a cancel, a timeout or a
+// deadline for CANCEL_GRACE is abandoned: its end is reported, its slot is lost until it returns, and what it returns
+// is refused.
 //
-// An error fails the run, and so does a panic, with its stack: the task is tried again, as often and as late as its maxAttempts and backoff
-// say. [Permanent] and [RetryAfter] say otherwise.
+// An error fails the run. So does a panic, and its stack is the error's text. The task is tried again, as its
+// maxAttempts and backoff say, unless the error is marked by [Permanent] or [RetryAfter].
 //
-// Handle panics if the class is empty, longer than [MaxClassBytes], not UTF-8 or holds control characters, if it has a handler
-// already, or if [Node.Run] was called.
+// Handle panics if the class is empty, longer than [MaxClassBytes], not UTF-8 or holds control characters, if it has a
+// handler already, or if [Node.Run] was called.
 func Handle[In, Out any](n *Node, class string, fn func(ctx context.Context, in In) (Out, error)) {
 	n.handle(class, func(ctx context.Context, attachments json.RawMessage) (json.RawMessage, error) {
 		var in In
@@ -96,8 +97,8 @@ func checkClass(class string) error {
 	return nil
 }
 
-// Use has every handler wrapped by the middleware, whichever is registered first; the first one given is the outermost. Middleware
-// sees the task by [TaskFrom]; panics pass through it. Use panics after [Node.Run] was called.
+// Use wraps every handler by the middleware, also those that are registered later; the first one is the outermost.
+// Middleware sees the task by [TaskFrom]; panics pass through it. Use panics after [Node.Run] was called.
 func (n *Node) Use(middleware ...Middleware) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -24,7 +24,7 @@ type Node struct {
 	seams   session.Seams // what is not set is made from cfg
 	version string
 	hurry   func()    // closes hurried, once
-	hurried loop.Wake // closed: no drain waits for what runs
+	hurried loop.Wake // when closed, no drain waits for what runs
 
 	mu         sync.Mutex
 	ran        bool
@@ -32,7 +32,8 @@ type Node struct {
 	middleware []Middleware
 }
 
-// New makes a node. It connects to nothing. The error names every problem of the configuration, also those that [ConfigFromEnv] met.
+// New makes a node. It connects to nothing. The error names every problem of the configuration, also those that
+// [ConfigFromEnv] met.
 func New(cfg Config, opts ...Option) (*Node, error) {
 	n := &Node{
 		cfg: cfg, seams: session.Seams{Clock: clock.System{}}, version: builtVersion(), handlers: map[string]Handler{}, hurried: make(loop.Wake),
@@ -51,16 +52,17 @@ func New(cfg Config, opts ...Option) (*Node, error) {
 	return n, nil
 }
 
-// ID is the node's id.
+// ID returns the node's id.
 func (n *Node) ID() string { return n.cfg.ID }
 
-// Run registers the node and runs tasks until ctx ends. Then it drains: it takes no new work, gives back what is queued, lets what runs
-// end within DRAIN_SOFT, ends the contexts of what is left with the cause [ErrDraining], waits up to DRAIN_HARD for those handlers,
-// and leaves the registry. [Node.Hurry] cuts DRAIN_SOFT short. [Node.RunUntilSignal] is for programs that end by signals.
+// Run registers the node and runs tasks until ctx ends. Then it drains: it takes no new work and releases what is
+// queued. It lets handlers end within DRAIN_SOFT, ends the contexts of those that are left with the cause
+// [ErrDraining], and waits up to DRAIN_HARD for them. Then it leaves the registry. [Node.Hurry] cuts DRAIN_SOFT short.
+// [Node.RunUntilSignal] is for programs that end by signals.
 //
-// It returns nil after a clean drain. Handlers that did not return are named in the error; they run on, and their tasks go elsewhere
-// when the node's lease is over. Anything else that goes wrong on the way (Kafka or Redis down, topics missing, the id taken) is
-// logged and waited out. Run can be called once.
+// Run returns nil after a clean drain. Otherwise the error names the handlers that did not return; they go on, and
+// their tasks run elsewhere when the node's lease is over. Whatever else goes wrong (Kafka or Redis is down, topics are
+// missing, the id is taken) is logged and tried again. Run can be called once.
 func (n *Node) Run(ctx context.Context) error {
 	handlers, err := n.chain()
 	if err != nil {
@@ -80,12 +82,13 @@ func (n *Node) Run(ctx context.Context) error {
 	})
 }
 
-// Hurry has a drain end the contexts of what still runs now, not after DRAIN_SOFT. One that has not begun will do so when it begins. It may
-// be called at any time, by any goroutine, and more than once.
+// Hurry has the drain end the contexts of what still runs at once, not after DRAIN_SOFT. It may be called before the
+// drain begins, by any goroutine, and more than once.
 func (n *Node) Hurry() { n.hurry() }
 
-// RunUntilSignal is Run for the main function of a program. The first SIGINT or SIGTERM ends the context, so that the node drains; a
-// second one hurries the drain, as [Node.Hurry] does; a third ends the process as an uncaught signal does.
+// RunUntilSignal is Run for the main function of a program. The first SIGINT or SIGTERM ends the context, so that the
+// node drains; a second one hurries the drain, as [Node.Hurry] does; a third ends the process as an uncaught signal
+// does.
 func (n *Node) RunUntilSignal(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +97,7 @@ func (n *Node) RunUntilSignal(ctx context.Context) error {
 	return n.Run(ctx)
 }
 
-// builtVersion is the version of the main module.
+// builtVersion returns the version of the main module.
 func builtVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -102,7 +105,7 @@ func builtVersion() string {
 	return "(devel)"
 }
 
-// template is what every heartbeat says.
+// template returns what every heartbeat says.
 func (n *Node) template(handlers map[string]session.Handler) registry.Node {
 	host, err := os.Hostname()
 	if err != nil {
@@ -116,7 +119,7 @@ func (n *Node) template(handlers map[string]session.Handler) registry.Node {
 	}
 }
 
-// checkTemplate says what no controller would believe, and warns of what is probably a slip.
+// checkTemplate returns what no controller would accept, and warns of what is probably a mistake.
 func (n *Node) checkTemplate(t *registry.Node) error {
 	if err := registry.Check(t); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 var (
 	// ErrCancelled says that a person cancelled the task.
 	ErrCancelled = session.ErrCancelled
-	// ErrLeaseLost says that nothing confirms this node any more: its tasks are about to run elsewhere, and no result counts.
+	// ErrLeaseLost says that nothing confirms this node any more: its tasks are about to run elsewhere, and no result
+	// counts.
 	ErrLeaseLost = session.ErrLeaseLost
 	// ErrDraining says that the node stops; the task runs elsewhere, as interrupted.
 	ErrDraining = session.ErrDraining
@@ -49,8 +50,8 @@ func withTask(ctx context.Context, run *session.Run) context.Context {
 	})
 }
 
-// TaskFrom returns the run that the handler's context belongs to. For any other context, as in a handler's unit test, it returns an empty
-// Task that can be used like any.
+// TaskFrom returns the run that the handler's context belongs to. For any other context, as in a handler's unit test,
+// it returns an empty Task that can be used like any.
 func TaskFrom(ctx context.Context) *Task {
 	if t, ok := ctx.Value(taskKey{}).(*Task); ok {
 		return t
@@ -58,8 +59,8 @@ func TaskFrom(ctx context.Context) *Task {
 	return &Task{}
 }
 
-// Progress reports how far the run is. Percent is brought into 0..100, and the message is cut to 1 KiB. Progress is cheap and never blocks.
-// Only the newest progress counts; it is sent at most about four times a second.
+// Progress reports how far the run is. Percent is brought into 0..100, and the message is cut to 1 KiB. Progress is
+// cheap and never blocks. Only the newest progress counts; it is sent at most about four times a second.
 func (t *Task) Progress(percent float64, message string) {
 	if t.run == nil {
 		return
@@ -70,8 +71,8 @@ func (t *Task) Progress(percent float64, message string) {
 	t.run.SetProgress(task.Progress{Percent: min(max(percent, 0), 100), Message: events.Clip(message, maxProgressBytes)})
 }
 
-// Paused returns a channel that is closed while a person wants the task paused. A handler that finds it closed brings its work to a point
-// where it can stop, and calls [Task.WaitWhilePaused]. After a pause there is a new channel.
+// Paused returns a channel that is closed while a person wants the task paused. A handler that finds it closed brings
+// its work to a point where it can stop, and calls [Task.WaitWhilePaused]. After a pause there is a new channel.
 func (t *Task) Paused() <-chan struct{} {
 	if t.run == nil {
 		return nil
@@ -79,12 +80,13 @@ func (t *Task) Paused() <-chan struct{} {
 	return t.run.PauseRequested()
 }
 
-// WaitWhilePaused returns at once unless a person wants the task paused. Otherwise the run counts as paused, and WaitWhilePaused blocks until
-// it may go on, or until ctx ends; it returns the cause of that. A handler calls it where its work can stop, such as between two steps. The
-// task of a handler that never calls it stays Running, with the request in desired.
+// WaitWhilePaused returns at once unless a person wants the task paused. Otherwise the run counts as paused, and
+// WaitWhilePaused blocks until it may go on, or until ctx ends; it returns the cause of that. A handler calls it where
+// its work can stop, such as between two steps. The task of a handler that never calls it stays Running, with the
+// request in desired.
 //
-// A paused run keeps its slot. Its timeout stands still, its deadline does not. A pause that the handler has not looked at may be undone
-// without its notice.
+// A paused run keeps its slot. Its timeout stands still, its deadline does not. A pause that the handler has not looked
+// at may be undone without its notice.
 func (t *Task) WaitWhilePaused(ctx context.Context) error {
 	if t.run != nil {
 		t.run.WaitWhilePaused(ctx)
@@ -92,8 +94,9 @@ func (t *Task) WaitWhilePaused(ctx context.Context) error {
 	return context.Cause(ctx) //nolint:wrapcheck // as documented
 }
 
-// Updates returns a channel with the task's new attachments when a person has replaced them; nil stands for none. The channel holds only the
-// newest: a slow handler misses those in between, never the last. It is the same channel for the whole run, and is never closed.
+// Updates returns a channel with the task's new attachments when a person has replaced them; nil stands for none. The
+// channel holds only the newest: a slow handler misses those in between, never the last. It is the same channel for the
+// whole run, and is never closed.
 func (t *Task) Updates() <-chan json.RawMessage {
 	if t.run == nil {
 		return nil

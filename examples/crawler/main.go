@@ -1,4 +1,4 @@
-// Command crawler is a node with a long handler: it tells how far it is, and it ends soon when its context does.
+// Command crawler is a node with a long handler, which reports its progress and returns soon when its context ends.
 package main
 
 import (
@@ -22,7 +22,7 @@ type Crawled struct {
 	Visited int `json:"visited"`
 }
 
-// crawler visits pages.
+// crawler visits pages with visit.
 type crawler struct {
 	visit func(ctx context.Context, page int) error
 }

@@ -1,4 +1,4 @@
-// Command resize is a node with one typed handler: it computes the size of a picture that is to fit into a square.
+// Command resize is a node with one typed handler: it computes the size at which a picture fits into a square.
 package main
 
 import (

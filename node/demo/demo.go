@@ -1,13 +1,14 @@
-// Package demo has the task classes that `skalds dev` and `skalds node` know, for a first try, for tests and for `skalds bench`.
+// Package demo has the task classes that `skalds dev` and `skalds node` know, for a first try, for tests and for
+// `skalds bench`.
 //
 //	demo.echo      any JSON                             returns its attachments
 //	demo.sleep     {"ms": 1000}                         sleeps; returns {"sleptMs": …}
 //	demo.fail      {"message": "…"}                     fails with the message
-//	demo.progress  {"steps": 10, "ms": 100}             reports its progress after each step of ms; rests and takes new steps in between
+//	demo.progress  {"steps": 10, "ms": 100}             reports progress after each step; can be paused and updated between steps
 //	demo.clock     anything                             returns {"startedUs": …}: epoch microseconds when the handler began
 //
-// What is in the attachments here are the defaults. demo.clock is for measuring: its result minus the time of the submit, by one
-// machine's clock, is how long a task waited to be started.
+// The attachments above are the defaults. demo.clock is for measuring: its result minus the time of the submit, by the
+// clock of one machine, is how long a task waited to be started.
 package demo
 
 import (
@@ -91,7 +92,7 @@ type Progressed struct {
 	Steps int64 `json:"steps"`
 }
 
-// limits gives the numbers in force.
+// limits returns the numbers in force.
 func (p Progress) limits() (steps, ms int64, err error) {
 	if steps, err = bounded("steps", p.Steps, 10, maxSteps); err != nil {
 		return 0, 0, err
@@ -140,7 +141,7 @@ func clock(context.Context, json.RawMessage) (Clock, error) {
 	return Clock{StartedUs: time.Now().UnixMicro()}, nil
 }
 
-// bounded gives the number that is asked for, or the default.
+// bounded returns the number that was requested, or the default.
 func bounded(name string, asked *int64, byDefault, most int64) (int64, error) {
 	if asked == nil {
 		return byDefault, nil
@@ -151,7 +152,7 @@ func bounded(name string, asked *int64, byDefault, most int64) (int64, error) {
 	return *asked, nil
 }
 
-// pause sleeps for ms, or until ctx ends, and then gives the cause.
+// pause sleeps for ms, or until ctx ends; then it returns the cause.
 func pause(ctx context.Context, ms int64) error {
 	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
 	defer timer.Stop()

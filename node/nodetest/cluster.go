@@ -1,7 +1,8 @@
-// Package nodetest runs nodes without Kafka, Redis and controller: on topics and a registry in memory, with a caller that plays the
-// leader. It is for tests of handlers from end to end.
+// Package nodetest runs nodes without Kafka, Redis and controller: on topics and a registry in memory, with a caller
+// that plays the leader. It is for tests of handlers from end to end.
 //
-// Invariants: everything ends with the context or with Close; time is Go's own, so that it works in a testing/synctest bubble.
+// Invariants: everything ends with the context or with Close; time is Go's own, so that it works in a testing/synctest
+// bubble.
 package nodetest
 
 import (
@@ -87,8 +88,8 @@ func (c *Cluster) Options() []node.Option {
 	return []node.Option{node.WithSeams(session.Seams{Bus: session.BusOf(c.Bus), Registry: c.Registry, Clock: c.Clock})}
 }
 
-// Start runs n and returns once it is registered. The function that it returns stops it and gives what Run returned; Close calls it
-// too.
+// Start runs n and returns once it is registered. The function that it returns stops it and gives what Run returned;
+// Close calls it too.
 func (c *Cluster) Start(ctx context.Context, n *node.Node) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)

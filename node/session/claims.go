@@ -11,27 +11,29 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// claimLimits bound what a session holds in memory, beside what runs and what is queued.
+// claimLimits bound what a session holds in memory, apart from what runs and what is queued.
 type claimLimits struct {
-	unacknowledged int           // claims whose end is not settled; new ones are rejected from here on, and passed over from twice as many on
+	unacknowledged int           // claims whose end is not acknowledged; from here on new ones are rejected, from twice as many on ignored
 	bytes          int           // bytes of their results and errors; new claims are rejected from here on
 	earlyCommands  int           // cancels, and as many pauses, of claims that have not arrived
-	forgotten      int           // claims that were settled, remembered so that a late copy does not start them again
-	resend         time.Duration // how long a final report may stay unsettled until it is sent again; doubles with each time
-	progress       time.Duration // how far apart the progress reports of one claim are at least
-	slotTimeout    time.Duration // how long a queued claim may wait for its class's slots, or keep free slots for itself, until it is given back
+	forgotten      int           // acknowledged claims that are remembered, so that a late copy does not start them again
+	resend         time.Duration // how long a final report waits for its acknowledgement until it is sent again; doubles each time
+	progress       time.Duration // the least time between two progress reports of one claim
+	slotTimeout    time.Duration // how long a queued claim may wait for its class's slots, or keep free slots for itself, until it is rejected
 }
 
 var defaultClaimLimits = claimLimits{
-	unacknowledged: 50_000, bytes: 64 << 20, earlyCommands: 10_000, forgotten: 1 << 16, resend: 2 * time.Second, progress: 250 * time.Millisecond,
+	unacknowledged: 50_000, bytes: 64 << 20, earlyCommands: 10_000, forgotten: 1 << 16,
+	resend: 2 * time.Second, progress: 250 * time.Millisecond,
 	slotTimeout: 30 * time.Second,
 }
 
-// resendSteps is how often the wait before a final report is sent again doubles, and one. (From 2 s it goes up to 64 s.) While no controller
-// is there, copies would fill the topic, and the next leader would have to read them all before anything new.
+// resendSteps is how many waits there are before a final report is sent again, each twice as long as the one before: 2
+// s to 64 s. While there is no controller, copies would fill the topic, and the next leader would have to read them all
+// before anything new.
 const resendSteps = 6
 
-// claimState is where a claim is on its way through the node.
+// claimState is how far a claim has come.
 type claimState uint8
 
 const (
@@ -46,10 +48,10 @@ type claim struct {
 	state         claimState
 	report        task.Report   // the newest; its kind is empty while the claim is queued
 	dirty         bool          // in claims.dirty
-	sent          bool          // the final report was handed out for sending at least once
-	acknowledged  bool          // forgotten; whoever still holds the claim leaves it alone
-	sentAt        time.Duration // when the bus last took the final report
-	times         int           // how often it took it
+	sent          bool          // the final report was on its way to the bus at least once
+	acknowledged  bool          // forgotten; whoever still holds the claim must leave it alone
+	sentAt        time.Duration // when the bus last received the final report
+	times         int           // how often it received it
 	progressAt    time.Duration // when the last progress was marked for sending
 	progressWaits bool          // in claims.saying
 
@@ -60,26 +62,24 @@ type claim struct {
 	signals     *handlerSignals
 }
 
-// claims is the table of a session's claims: pure state, guarded by its owner's lock. Wall times are epoch ms, others of the
-// boot clock.
-//
-// received = queued + running + finished holds at any time.
+// claims is the table of a session's claims. It is pure state, guarded by the core's lock. Wall times are epoch ms;
+// durations are of the boot clock. At any time received = queued + running + finished.
 type claims struct {
 	slots  slots
 	limits claimLimits
 
 	byID     map[string]*claim // by claim id
 	queue    []*claim          // by age
-	blocked  []*claim          // the first of each line in the queue that waits for slots, by blockedAt
-	running  int               // claims; an abandoned one is ended, and its slots are taken until its handler returns
+	blocked  []*claim          // the first claim of each class, and of all, that waits for slots; by blockedAt
+	running  int               // an abandoned claim has ended, though its slots are taken until its handler returns
 	received int64
 	finished int64
-	ignored  int64 // claims passed over because the table was full
+	ignored  int64 // claims ignored because the table was full
 	draining bool
 
-	dirty       []*claim                // whose newest report the bus has not had
-	waiting     [resendSteps][]sentMark // by the wait; each in the order of its times
-	progress    []*claim                // running claims whose newest progress waits for its time
+	dirty       []*claim                // claims whose newest report the bus does not have
+	waiting     [resendSteps][]sentMark // sent final reports, by their wait; each in the order of time
+	progress    []*claim                // running claims whose newest progress is not due yet
 	progressDue time.Duration
 	bytes       int // of results and errors of ended claims
 
@@ -89,7 +89,7 @@ type claims struct {
 	seed         maphash.Seed
 }
 
-// sentMark says when a claim's final report was sent.
+// sentMark is when a claim's final report was sent.
 type sentMark struct {
 	claim *claim
 	at    time.Duration
@@ -98,12 +98,13 @@ type sentMark struct {
 func newClaims(r slots, l claimLimits) *claims {
 	return &claims{
 		slots: r, limits: l, byID: map[string]*claim{},
-		earlyCancels: newRecent[string](l.earlyCommands), earlyPauses: newRecent[string](l.earlyCommands), forgotten: newRecent[uint64](l.forgotten), seed: maphash.MakeSeed(),
+		earlyCancels: newRecent[string](l.earlyCommands), earlyPauses: newRecent[string](l.earlyCommands), forgotten: newRecent[uint64](l.forgotten),
+		seed: maphash.MakeSeed(),
 	}
 }
 
-// receive takes a claim in: it is queued, or it ends at once and that is reported. A copy of a known claim is answered with its
-// newest report. known says whether there is a handler for its class.
+// receive queues a claim, or ends it at once and reports that. A copy of a known claim only has its newest report sent
+// again. Known reports whether there is a handler for its class.
 func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 	if have := c.byID[t.ClaimID]; have != nil {
 		c.resend(have)
@@ -113,7 +114,7 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 		return
 	}
 	if len(c.byID) >= 2*c.limits.unacknowledged {
-		c.ignored++ // unanswered, so that the leader sends it again
+		c.ignored++ // no report, so that the leader sends it again
 		return
 	}
 	cl := &claim{task: t, report: task.Report{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, Version: t.AttachmentsVersion}}
@@ -131,14 +132,14 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 	case refused != "":
 		c.finish(cl, task.ReportRejected, nil, refused, now)
 	case unsettled >= c.limits.unacknowledged || c.bytes >= c.limits.bytes:
-		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("%d ended tasks with %d bytes are not settled yet", unsettled, c.bytes), now)
+		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("%d ended tasks with %d bytes are not acknowledged yet", unsettled, c.bytes), now)
 	default:
 		c.queue = append(c.queue, cl)
 		c.slots.enqueue(cl)
 	}
 }
 
-// startNext takes a queued claim, the one that choose finds. It counts as started from then on.
+// startNext starts the queued claim that nextIndex finds, and returns it with its attachments.
 func (c *claims) startNext(now int64, boot time.Duration) (*claim, json.RawMessage, bool) {
 	i := c.nextIndex(boot)
 	if i < 0 {
@@ -155,7 +156,7 @@ func (c *claims) startNext(now int64, boot time.Duration) (*claim, json.RawMessa
 	return cl, in, true
 }
 
-// end notes how a running claim ended. The end of an abandoned one gives its slot back and counts for nothing else.
+// end records how a running claim ended. For an abandoned claim it only releases the slots.
 func (c *claims) end(cl *claim, o outcome, now int64) {
 	if cl.isAbandoned {
 		cl.isAbandoned = false
@@ -170,8 +171,8 @@ func (c *claims) end(cl *claim, o outcome, now int64) {
 	c.finish(cl, o.kind, o.result, o.text, now)
 }
 
-// abandon ends a running claim whose handler does not return: that is reported now, what the handler may still return is refused, and its
-// slot is lost until then.
+// abandon ends a running claim whose handler does not return. The end is reported now, what the handler may still
+// return is refused, and its slots stay taken until then.
 func (c *claims) abandon(cl *claim, o outcome, now int64) {
 	if cl.state != running {
 		return
@@ -182,7 +183,7 @@ func (c *claims) abandon(cl *claim, o outcome, now int64) {
 	c.finish(cl, o.kind, nil, o.text, now)
 }
 
-// finish ends a claim that does not run any more.
+// finish ends a claim that does not run.
 func (c *claims) finish(cl *claim, kind task.Kind, result json.RawMessage, text string, now int64) {
 	cl.state = ended
 	cl.task.Attachments, cl.signals = nil, nil
@@ -194,8 +195,8 @@ func (c *claims) finish(cl *claim, kind task.Kind, result json.RawMessage, text 
 
 func (cl *claim) size() int { return len(cl.report.Result) + len(cl.report.Error) }
 
-// cancel carries out a wish to end a claim. It returns the claim if it runs; the caller then ends its context. The wish for a claim
-// that is not here yet is remembered.
+// cancel ends a claim on request. It returns the claim if it runs; the caller then ends its context. A cancel of a
+// claim that has not arrived yet is remembered.
 func (c *claims) cancel(claimID string, now int64) *claim {
 	cl := c.byID[claimID]
 	switch {
@@ -214,7 +215,7 @@ func (c *claims) cancel(claimID string, now int64) *claim {
 	return nil
 }
 
-// drain releases what is queued and whatever arrives from now on.
+// drain releases what is queued, and whatever arrives from now on.
 func (c *claims) drain(now int64) {
 	c.draining = true
 	for len(c.queue) > 0 {
@@ -222,8 +223,8 @@ func (c *claims) drain(now int64) {
 	}
 }
 
-// acknowledge forgets claims whose end the leader has confirmed. One whose final report was never sent stays: the confirmation was for
-// another report, and the final one will get its own.
+// acknowledge forgets claims whose end the leader has stored. A claim whose final report was never sent stays: the
+// acknowledgement was for another report.
 func (c *claims) acknowledge(claimIDs []string) {
 	for _, id := range claimIDs {
 		cl := c.byID[id]
@@ -237,7 +238,7 @@ func (c *claims) acknowledge(claimIDs []string) {
 	}
 }
 
-// setProgress notes a running claim's progress. It is marked for sending at once, or when its time has come, if the last one is recent.
+// setProgress records a running claim's progress. It is sent at once, or if the last one is recent, when it is due.
 func (c *claims) setProgress(cl *claim, p task.Progress, boot time.Duration) {
 	if cl.state != running {
 		return
@@ -258,12 +259,12 @@ func (c *claims) setProgress(cl *claim, p task.Progress, boot time.Duration) {
 
 func (c *claims) markProgress(cl *claim, boot time.Duration) {
 	if cl.progressAt = boot; cl.report.Kind == task.ReportStarted {
-		cl.report.Kind = task.ReportProgress // one that was paused goes on to say whether it is
+		cl.report.Kind = task.ReportProgress // a paused claim goes on reporting that it is
 	}
 	c.mark(cl)
 }
 
-// resend marks the newest report, if there is one, to be sent again.
+// resend has the newest report, if there is one, sent again.
 func (c *claims) resend(cl *claim) {
 	if cl.report.Kind != "" {
 		c.mark(cl)
@@ -277,9 +278,9 @@ func (c *claims) mark(cl *claim) {
 	}
 }
 
-// tick does what is due by now: it marks progress that waited and final reports that have not been settled in time, and gives claims back
-// that wait too long. It says whether others may start for that.
-func (c *claims) tick(now int64, boot time.Duration) (gaveBack bool) {
+// tick does what is due by now: it sends progress that waited and final reports that were not acknowledged in time, and
+// rejects claims that have waited too long for slots. It reports whether other claims may start because of that.
+func (c *claims) tick(now int64, boot time.Duration) (rejected bool) {
 	if len(c.progress) > 0 && boot >= c.progressDue {
 		for _, cl := range c.progress {
 			cl.progressWaits = false
@@ -303,7 +304,7 @@ func (c *claims) tick(now int64, boot time.Duration) (gaveBack bool) {
 	return c.rejectOverdue(now, boot)
 }
 
-// due is when tick has something to do next.
+// due returns when tick has something to do next.
 func (c *claims) due() (time.Duration, bool) {
 	var at time.Duration
 	ok := false
@@ -329,7 +330,7 @@ type outgoing struct {
 	report task.Report
 }
 
-// takeDirty hands out the newest reports of dirty claims: at most count, and no more after about size bytes.
+// takeDirty returns the newest reports of dirty claims: at most count, and no more after about size bytes.
 func (c *claims) takeDirty(count, size int) []outgoing {
 	n, bytes := 0, 0
 	batch := make([]outgoing, 0, min(count, len(c.dirty)))
@@ -350,7 +351,7 @@ func (c *claims) takeDirty(count, size int) []outgoing {
 	return batch
 }
 
-// published notes that the bus has the reports.
+// published records that the bus has the reports.
 func (c *claims) published(batch []outgoing, boot time.Duration) {
 	for i := range batch {
 		if cl := batch[i].claim; batch[i].report.Kind.Final() && !cl.acknowledged {
@@ -361,14 +362,14 @@ func (c *claims) published(batch []outgoing, boot time.Duration) {
 	}
 }
 
-// unpublished notes that the bus may not have the reports.
+// unpublished records that the bus may not have the reports.
 func (c *claims) unpublished(batch []outgoing) {
 	for i := range batch {
 		c.mark(batch[i].claim)
 	}
 }
 
-// held lists all claims that are not forgotten.
+// held returns all claims that are not forgotten.
 func (c *claims) held() []registry.HeldTask {
 	list := make([]registry.HeldTask, 0, len(c.byID))
 	for _, cl := range c.byID {

@@ -10,8 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/loop"
 )
 
-// core is what the parts of a session share. Its lock guards the state of all of them. Methods whose name ends in Locked are called with
-// it held.
+// core is what the parts of a session share. Its lock guards the state of all of them. Methods whose name ends in
+// Locked are called with it held.
 type core struct {
 	cfg    *config.Node
 	id     string // of the node

@@ -1,17 +1,17 @@
-// Package session is one incarnation of a node, from its registration to its end. Package node wraps it for the authors of handlers; the
-// simulation in test/sim runs it on seams of its own.
+// Package session is one incarnation of a node, from its registration to its end. Package node wraps it for the authors
+// of handlers; the simulation in test/sim runs it on seams of its own.
 //
-// [Serve] runs one session after the other. A session reads one partition of task.assign and of task.control, runs a handler for each
-// claim that is addressed to it, reports on task.status, and renews its registration. A session that has lost its lease ends all its
-// work. The next one has a new incarnation and owns none of the old work.
+// [Serve] runs one session after the other. A session reads one partition of task.assign and of task.control, runs a
+// handler for each claim that is addressed to it, reports on task.status, and renews its registration. A session that
+// has lost its lease ends all its work. The next one has a new incarnation and owns none of the old work.
 //
 //	task.assign  ──► assign loop  ──┐            ┌──► handlers
 //	                                ├──► claims ─┤
 //	task.control ──► control loop ──┘     │      └──► flush loop ─────► task.status
 //	                                      └─────────► heartbeat loop ─► registry ──► lease
 //
-// A session is cut by what its parts know: what it holds ([claims], [slots], executor), what it trusts (lease, terms), and what it sends
-// (reporter, heart). The inbox brings events to them. One lock guards the state of all, see core.
+// A session is cut by what its parts know: what it holds ([claims], [slots], executor), what it trusts (lease, terms),
+// and what it sends (reporter, heart). The inbox brings events to them. One lock guards the state of all, see core.
 //
 // Invariants:
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Handler runs one claim: attachments in, result out, both JSON. The context ends when the run should end, with the cause [ErrCancelled],
-// [ErrTimeout], [ErrDeadline], [ErrLeaseLost] or [ErrDraining].
+// Handler runs one claim: attachments in, result out, both JSON. The context ends when the run should end, with the
+// cause [ErrCancelled], [ErrTimeout], [ErrDeadline], [ErrLeaseLost] or [ErrDraining].
 type Handler func(ctx context.Context, run *Run, attachments json.RawMessage) (json.RawMessage, error)
 
 // executor runs handlers for queued claims while slots are free.
@@ -149,8 +149,8 @@ func millis(ms int64) time.Duration {
 // maxLimitMs is the longest timeout; a longer one is none.
 const maxLimitMs = math.MaxInt64 / int64(time.Millisecond)
 
-// endLocked ends a run's context. A handler that does not return within CANCEL_GRACE is abandoned. After a drain has ended the context, the
-// handler may take as long as it likes, unless a person cancels its task.
+// endLocked ends a run's context. A handler that does not return within CANCEL_GRACE is abandoned. After a drain has
+// ended the context, the handler may take as long as it likes, unless a person cancels its task.
 func (e *executor) endLocked(r *Run, cause error) {
 	if e.runs[r.claim] != r || r.graced || r.ctx.Err() != nil && !errors.Is(cause, ErrCancelled) {
 		return
@@ -178,7 +178,8 @@ func abandoned(cause error, grace time.Duration) outcome {
 	if errors.Is(cause, ErrCancelled) {
 		o.kind = task.ReportCancelled
 	}
-	o.text = fmt.Sprintf("%v, and the handler did not return within %s (CANCEL_GRACE): it was abandoned and may still be at work", cause, grace)
+	o.text = fmt.Sprintf("%v, and the handler did not return within %s (CANCEL_GRACE): it was abandoned and may still be at work",
+		cause, grace)
 	return o
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// heart makes the session's heartbeats and sends them: to the registry, and if that does not answer, over Kafka to the leader.
+// heart makes the session's heartbeats and sends them: to the registry, and if that does not answer, over Kafka to the
+// leader.
 type heart struct {
 	*core
 	registry Registry
@@ -95,8 +96,8 @@ func (h *heart) counter() int64 {
 	return h.node.Counter
 }
 
-// isCurrentLocked reports whether an event of this term counts. The first event of a higher term hastens a heartbeat, so that its leader
-// need not wait for what it reads there; but not more than one in an interval.
+// isCurrentLocked reports whether an event of this term counts. The first event of a higher term hastens a heartbeat,
+// so that its leader need not wait for what it reads there; but not more than one in an interval.
 func (h *heart) isCurrentLocked(term int64) bool {
 	current, higher := h.terms.observe(term)
 	if now := h.clock.Boot(); higher && (h.hastened == 0 || now-h.hastened >= h.cfg.HeartbeatInterval) {

@@ -128,8 +128,8 @@ func (in *inbox) receiveControl(value []byte) error {
 	return nil
 }
 
-// setDrainingLocked drains the node on request, or ends that. A draining node goes on with what runs, but for what pauses, and takes
-// nothing new. A node that stops drains whatever is requested.
+// setDrainingLocked drains the node on request, or ends that. A draining node goes on with what runs, but for what
+// pauses, and takes nothing new. A node that stops drains whatever is requested.
 func (in *inbox) setDrainingLocked(drain bool) {
 	if in.forGood || drain == in.claims.draining {
 		return

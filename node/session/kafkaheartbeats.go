@@ -17,7 +17,8 @@ type sentHeartbeat struct {
 	at      time.Duration
 }
 
-// sendOverKafka sends a heartbeat over task.status, if the lease holds. The leader's answer, if it comes, is on task.assign.
+// sendOverKafka sends a heartbeat over task.status, if the lease holds. The leader's answer, if it comes, is on
+// task.assign.
 func (h *heart) sendOverKafka() {
 	sent := h.clock.Boot() // before the check, as in beat
 	if !h.isTrusted() {

@@ -18,8 +18,8 @@ const (
 	over                 // lost or closed: nothing is taken in or started, and no end is recorded any more
 )
 
-// lease is for how long a session may trust that nobody has given its work away. The core's lock guards it; until, left and isLost may be
-// read without.
+// lease is for how long a session may trust that nobody has given its work away. The core's lock guards it; until, left
+// and isLost may be read without.
 type lease struct {
 	clock clock.Clock
 	term  time.Duration    // how long a confirmed heartbeat counts from its sending
@@ -33,8 +33,8 @@ type lease struct {
 // left returns how long the lease holds from now on; it is not positive if that is over.
 func (l *lease) left() time.Duration { return time.Duration(l.until.Load()) - l.clock.Boot() }
 
-// holds reports whether the session is live and its lease holds. One that has run out ends all work now. Timers stand still while the
-// machine is suspended, so every start, report and heartbeat asks.
+// holds reports whether the session is live and its lease holds. One that has run out ends all work now. Timers stand
+// still while the machine is suspended, so every start, report and heartbeat asks.
 func (l *lease) holds() bool {
 	switch {
 	case l.phase != live:
@@ -46,12 +46,12 @@ func (l *lease) holds() bool {
 	return false
 }
 
-// isOpen reports whether claims are taken in. They are also while the session joins: the leader may have seen the registration before its
-// answer reached the node.
+// isOpen reports whether claims are taken in. They are also while the session joins: the leader may have seen the
+// registration before its answer reached the node.
 func (l *lease) isOpen() bool { return l.phase == joining || l.holds() }
 
-// confirm extends the lease by a heartbeat that was sent at this boot time. A lease that has ended stays ended, however new the heartbeat:
-// the work may have been reassigned.
+// confirm extends the lease by a heartbeat that was sent at this boot time. A lease that has ended stays ended, however
+// new the heartbeat: the work may have been reassigned.
 func (l *lease) confirm(sent time.Duration) {
 	if l.phase == joining || l.holds() {
 		l.until.Store(max(l.until.Load(), int64(sent+l.term)))

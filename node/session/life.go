@@ -56,39 +56,44 @@ func (s *Session) serve(ctx context.Context) error { //nolint:contextcheck // th
 
 // waitForTopics locates the session's partitions. It waits for the topics, and reports false if ctx ended first.
 func (s *Session) waitForTopics(ctx context.Context) (located bool) {
-	s.runner.Run(ctx, loop.Loop{Name: "locate", Failure: "the node waits for Kafka", Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
-		err := s.locate(ctx)
-		if errors.Is(err, kafka.ErrUnknownTopic) {
-			err = fmt.Errorf("%w: a controller creates the topics when it starts", err)
-		}
-		located = err == nil
-		if located {
-			return loop.Done(), nil
-		}
-		return loop.Next{}, err
-	}})
+	s.runner.Run(ctx, loop.Loop{
+		Name: "locate", Failure: "the node waits for Kafka",
+		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
+			err := s.locate(ctx)
+			if located = err == nil; located {
+				return loop.Done(), nil
+			}
+			if errors.Is(err, kafka.ErrUnknownTopic) {
+				err = fmt.Errorf("%w: a controller creates the topics when it starts", err)
+			}
+			return loop.Next{}, err
+		},
+	})
 	return located
 }
 
-// waitForRegistration tries to join until a heartbeat is confirmed. It reports false if ctx ended first, or the session may not begin.
+// waitForRegistration tries to join until a heartbeat is confirmed. It reports false if ctx ended first, or the session
+// may not begin.
 func (s *Session) waitForRegistration(ctx context.Context) (joined bool, err error) {
 	since := s.clock.Boot() // it was not registered before
-	s.runner.Run(ctx, loop.Loop{Name: "join", Failure: "the node cannot register yet; it is tried again", Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
-		sent := s.clock.Boot()
-		switch failure := s.join(ctx, since); {
-		case failure == nil:
-			joined = true
-			return loop.Done(), nil
-		case errors.Is(failure, errAgain):
-			err = failure
-			return loop.Done(), nil
-		case errors.Is(failure, registry.ErrTaken):
-			since = sent
+	s.runner.Run(ctx, loop.Loop{
+		Name: "join", Failure: "the node cannot register yet; it is tried again",
+		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
+			sent := s.clock.Boot()
+			failure := s.join(ctx, since)
+			switch {
+			case failure == nil:
+				joined = true
+				return loop.Done(), nil
+			case errors.Is(failure, errAgain):
+				err = failure
+				return loop.Done(), nil
+			case errors.Is(failure, registry.ErrTaken):
+				since = sent
+			}
 			return loop.After(s.cfg.HeartbeatInterval).Regardless(), failure
-		default:
-			return loop.After(s.cfg.HeartbeatInterval).Regardless(), failure
-		}
-	}})
+		},
+	})
 	return joined, err
 }
 
@@ -149,8 +154,8 @@ func (s *Session) stopLost(ctx context.Context) error { //nolint:contextcheck //
 	return errAgain
 }
 
-// waitForHandlers waits until no handler runs. It gives up after d, when the context ends, and when a wake fires. It reports whether none
-// runs.
+// waitForHandlers waits until no handler runs. It gives up after d, when the context ends, and when a wake fires. It
+// reports whether none runs.
 func (s *Session) waitForHandlers(ctx context.Context, d time.Duration, giveUp loop.Wake) bool {
 	until := s.clock.Boot() + d
 	for len(s.exec.running()) > 0 {

@@ -10,10 +10,11 @@ import (
 	"sync"
 )
 
-// lockFile is how a node proves that its predecessor is dead, by a file in SKALD_STATE_DIR. The process holds the exclusive lock on it for as
-// long as it lives, and so does every child that inherits the descriptor. The file names the incarnation that last registered, and the boot
-// of the machine. Whoever gets the lock under the same boot knows that this incarnation has ended, and its children too. (That is why
-// pkg/lockfile does not do: no child inherits its lock.) A nil lockFile proves nothing.
+// lockFile is how a node proves that its predecessor is dead, by a file in SKALD_STATE_DIR. The process holds the
+// exclusive lock on it for as long as it lives, and so does every child that inherits the descriptor. The file names
+// the incarnation that last registered, and the boot of the machine. Whoever gets the lock under the same boot knows
+// that this incarnation has ended, and its children too. (That is why pkg/lockfile does not do: no child inherits its
+// lock.) A nil lockFile proves nothing.
 type lockFile struct {
 	path string
 	log  *slog.Logger
@@ -55,7 +56,8 @@ func openLockFile(cfg *Config) (*lockFile, error) {
 	var err error
 	f.file, err = openInheritable(f.path)
 	if errors.Is(err, errNoProof) {
-		f.log.Warn("SKALD_STATE_DIR is of no use here: after a crash this node waits until its predecessor is lost", "path", f.path, "reason", err)
+		f.log.Warn("SKALD_STATE_DIR is of no use here: after a crash this node waits until its predecessor is lost",
+			"path", f.path, "reason", err)
 		return nil, nil //nolint:nilnil // as above
 	}
 	if err != nil {
@@ -64,7 +66,8 @@ func openLockFile(cfg *Config) (*lockFile, error) {
 	return f, nil
 }
 
-// lock takes the lock, if nobody holds it. When it gets the lock, it returns the incarnation that is dead by that, if the file names one.
+// lock takes the lock, if nobody holds it. When it gets the lock, it returns the incarnation that is dead by that, if
+// the file names one.
 func (f *lockFile) lock() (dead, bool) {
 	if f == nil {
 		return dead{}, false

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// highDescriptor is where the lock's descriptor is put: above those that a child gets for its own files, which would replace it.
+// highDescriptor is where the lock's descriptor is put: above those that a child gets for its own files, which would
+// replace it.
 const highDescriptor = 200
 
-// localFilesystems are the kinds of filesystem on which a lock is held by processes of this machine alone. On any other it proves nothing.
+// localFilesystems are the kinds of filesystem on which a lock is held by processes of this machine alone. On any other
+// it proves nothing.
 var localFilesystems = map[int64]string{
 	unix.EXT4_SUPER_MAGIC: "ext", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.F2FS_SUPER_MAGIC: "f2fs",
 	unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.REISERFS_SUPER_MAGIC: "reiserfs",

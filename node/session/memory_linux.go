@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// memoryTotal is how many bytes the process may use: the machine's memory, or the least limit of the cgroups that the process is in.
+// memoryTotal returns how many bytes the process may use: the machine's memory, or the least limit of the cgroups that
+// the process is in.
 func memoryTotal() int64 {
 	var machine int64
 	var info syscall.Sysinfo_t
@@ -23,14 +24,14 @@ func memoryTotal() int64 {
 	return machine
 }
 
-// cgroupMemory is the least memory limit of the cgroups of this process and of those above them, in bytes; 0 = none is known. In a container
-// the file system mostly shows its own cgroup as the root.
+// cgroupMemory returns the least memory limit, in bytes, of this process's cgroups and of those above them; 0 if none
+// is known. In a container the file system mostly shows the container's own cgroup as the root.
 func cgroupMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	look := func(mount, cgroup, file string) {
 		for dir := path.Join("/", cgroup); ; dir = path.Dir(dir) {
 			if b, err := fs.ReadFile(root, path.Join(mount, dir, file)); err == nil {
-				if v, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && v > 0 { // else it is max: no limit
+				if v, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && v > 0 { // else it is "max": no limit
 					least = min(least, v)
 				}
 			}
@@ -59,5 +60,5 @@ func cgroupMemory(root fs.FS) int64 {
 	return least
 }
 
-// unlimited is above every memory; the first version of cgroups says a number near the greatest for no limit.
+// unlimited is above every memory. Version 1 of cgroups writes a number near the greatest int64 for no limit.
 const unlimited = 1 << 60

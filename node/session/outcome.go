@@ -45,7 +45,8 @@ type outcome struct {
 	retryAt   int64 // of a failure: not before this time, epoch ms; 0 = as the task's backoff says
 }
 
-// outcomeOf returns what a handler's end means; cause is why its context had ended, if it had. A run that ended well has finished even so.
+// outcomeOf returns what a handler's end means; cause is why its context had ended, if it had. A run that ended well
+// has finished even so.
 func outcomeOf(cause error, out json.RawMessage, err error, maxBytes int, now int64) outcome {
 	if err == nil {
 		return outcomeOfResult(out, maxBytes)
@@ -86,7 +87,8 @@ func outcomeOfResult(out json.RawMessage, maxBytes int) outcome {
 	return outcome{kind: task.ReportFailed, permanent: true, text: text}
 }
 
-// maxNesting is how deep a result may be nested. Go reads and writes 10,000 levels at the most, of which the event around it takes some.
+// maxNesting is how deep a result may be nested. Go reads and writes 10,000 levels at the most, of which the event
+// around it takes some.
 const maxNesting = 1000
 
 // nestedDeeper reports whether valid JSON is nested deeper than limit.

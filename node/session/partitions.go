@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// lookEvery is the time between two looks whether the session's partitions are still there; with many nodes the brokers feel each look.
-	// A report that finds no partition brings the next look forward.
+	// lookEvery is the time between two looks whether the session's partitions are still there; with many nodes the
+	// brokers feel each look. A report that finds no partition brings the next look forward.
 	lookEvery = 5 * time.Minute
-	// lookAgain is the time until the second look. A broker that has not heard of all partitions yet names fewer for a moment.
+	// lookAgain is the time until the second look. A broker that has not heard of all partitions yet names fewer for a
+	// moment.
 	lookAgain = 30 * time.Second
 )
 
-// partitionsLoop ends a session whose partitions are gone: topics that had been enlarged were made anew, with fewer. Nothing reaches the
-// node there, and nobody reads what it says, though the registry goes on confirming it. The next session finds its new partitions.
+// partitionsLoop ends a session whose partitions are gone: topics that had been enlarged were made anew, with fewer.
+// Nothing reaches the node there, and nobody reads what it says, though the registry goes on confirming it. The next
+// session finds its new partitions.
 func (s *Session) partitionsLoop() loop.Loop {
 	missed := false
 	return loop.Loop{Name: "partitions", Wakes: []loop.Wake{s.lookNow}, First: loop.After(lookEvery),
@@ -38,7 +40,8 @@ func (s *Session) partitionsLoop() loop.Loop {
 	}
 }
 
-// missingPartition describes one of the session's partitions that is not there. It is empty if none is known to be missing.
+// missingPartition describes one of the session's partitions that is not there. It is empty if none is known to be
+// missing.
 func (s *Session) missingPartition(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

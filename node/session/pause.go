@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// handlerSignals is what a running claim's handler may look at beside its context. It is made when it is first needed.
+// handlerSignals is what a handler may watch beside its context. It is made when it is first needed.
 type handlerSignals struct {
 	pause     bool                 // a person wants the run paused
 	requested chan struct{}        // closed while that is so
@@ -24,8 +24,8 @@ func (cl *claim) handlerSignals() *handlerSignals {
 	return cl.signals
 }
 
-// pause carries out a wish to pause a claim. One that has not started is given back: it takes no room here, and starts again wherever there
-// is some. The wish for a claim that is not here yet is remembered.
+// pause pauses a claim on request. A claim that has not started is released: it takes no slots here, and starts again
+// wherever some are free. A pause of a claim that has not arrived yet is remembered.
 func (c *claims) pause(claimID string, now int64) {
 	cl := c.byID[claimID]
 	switch {
@@ -45,7 +45,7 @@ func (c *claims) pause(claimID string, now int64) {
 	}
 }
 
-// recall gives a claim back that has not started. That of one that is not here yet is remembered.
+// recall releases a claim that has not started. A recall of a claim that has not arrived yet is remembered.
 func (c *claims) recall(claimID string, now int64) {
 	if cl := c.byID[claimID]; cl != nil && cl.state != queued {
 		c.resend(cl)
@@ -54,7 +54,8 @@ func (c *claims) recall(claimID string, now int64) {
 	c.pause(claimID, now)
 }
 
-// resume undoes hold, and a cancel of a claim that is not here yet. A run is resumed in any case: the leader asks since it believes it paused.
+// resume undoes a pause, and a cancel of a claim that has not arrived yet. It is reported also for a run that was not
+// paused: the leader believes that it was.
 func (c *claims) resume(claimID string) {
 	cl := c.byID[claimID]
 	switch {
@@ -73,7 +74,8 @@ func (c *claims) resume(claimID string) {
 	}
 }
 
-// enterPause notes that a handler pauses, if that is wished for. What it gives is closed when the run may go on.
+// enterPause has a run count as paused if that was requested, and reports whether it is. The wake is closed when the
+// run may go on.
 func (c *claims) enterPause(cl *claim) (resumed loop.Wake, paused bool) {
 	if cl.state != running {
 		return nil, false
@@ -86,11 +88,11 @@ func (c *claims) enterPause(cl *claim) (resumed loop.Wake, paused bool) {
 	return s.resumed, s.pause
 }
 
-// update brings a claim's attachments to a version. Older ones change nothing.
+// update replaces a claim's attachments, unless it has a newer version.
 func (c *claims) update(claimID string, version int64, attachments json.RawMessage) {
 	cl := c.byID[claimID]
 	if cl == nil {
-		return // the leader says it again
+		return // the leader sends it again
 	}
 	if version > cl.report.Version && cl.state != ended {
 		cl.report.Version = version
@@ -108,7 +110,7 @@ func (c *claims) update(claimID string, version int64, attachments json.RawMessa
 	c.resend(cl)
 }
 
-// paused lists the claims whose handlers pause.
+// paused returns the claims whose handlers pause.
 func (c *claims) paused() []*claim {
 	var list []*claim
 	for _, cl := range c.byID {

@@ -94,8 +94,8 @@ func (r *reporter) flush(ctx context.Context) (more bool, err error) {
 	return len(r.claims.dirty) > 0, err
 }
 
-// publish sends reports and a notice, value by value and in order, each within a time of its own. It calls done with the range of reports
-// that each value has brought to the bus.
+// publish sends reports and a notice, value by value and in order, each within a time of its own. It calls done with
+// the range of reports that each value has brought to the bus.
 func (r *reporter) publish(ctx context.Context, notice events.Notice, reports []task.Report, done func(from, to int)) error {
 	counter := r.heart.counter() // a later heartbeat lists all that is reported here, or was made after it was acknowledged
 	values, err := events.EncodeStatus(events.Status{
@@ -126,7 +126,8 @@ func (r *reporter) unsent() int {
 	return len(r.claims.dirty)
 }
 
-// flushAll sends what is left when the loops have stopped, within flushGrace. It returns how many reports it could not send.
+// flushAll sends what is left when the loops have stopped, within flushGrace. It returns how many reports it could not
+// send.
 func (r *reporter) flushAll(runner loop.Runner) int {
 	ctx, cancel := context.WithTimeout(r.base, flushGrace)
 	defer cancel()

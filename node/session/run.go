@@ -45,8 +45,8 @@ func (r *Run) SetProgress(p task.Progress) {
 	e.flushNow.Signal()
 }
 
-// PauseRequested returns a channel that is closed while a person wants the task paused; nil when the run is over. After a pause there is a
-// new channel.
+// PauseRequested returns a channel that is closed while a person wants the task paused; nil when the run is over. After
+// a pause there is a new channel.
 func (r *Run) PauseRequested() <-chan struct{} {
 	return signalOf(r, func(s *handlerSignals) <-chan struct{} { return s.requested })
 }
@@ -65,7 +65,8 @@ func signalOf[T any](r *Run, channel func(*handlerSignals) <-chan T) <-chan T {
 	return channel(r.claim.handlerSignals())
 }
 
-// Pause has the run count as paused if a person wants that, and reports whether it is. The run may go on once the wake fires.
+// Pause has the run count as paused if a person wants that, and reports whether it is. The run may go on once the wake
+// fires.
 func (r *Run) Pause() (resumed loop.Wake, paused bool) {
 	e := r.executor
 	e.mu.Lock()

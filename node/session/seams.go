@@ -58,7 +58,8 @@ type Bus interface {
 	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
 	// Offsets returns the present ranges of the partitions.
 	Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error)
-	// Partitions returns how many partitions the topic has. The error is kafka.ErrUnknownTopic if there is no such topic.
+	// Partitions returns how many partitions the topic has. The error is kafka.ErrUnknownTopic if there is no such
+	// topic.
 	Partitions(ctx context.Context, topic string) (int, error)
 	// Reader makes a reader of one partition.
 	Reader(topic string, partition int, from kafka.Position) Reader

@@ -32,8 +32,8 @@ type Config struct {
 // errAgain says that a session is over and all its work has stopped, and that another one may begin.
 var errAgain = errors.New("the session has ended")
 
-// Serve runs sessions, one after the other, until ctx ends. Then the last one drains. The error says what went wrong with that; nothing
-// else ends Serve.
+// Serve runs sessions, one after the other, until ctx ends. Then the last one drains. The error says what went wrong
+// with that; nothing else ends Serve.
 func Serve(ctx context.Context, cfg Config) error {
 	cfg.Seams.setDefaults(cfg.Log)
 	lock, err := openLockFile(&cfg)
@@ -91,7 +91,10 @@ func newSession(ctx context.Context, cfg *Config, template registry.Node, lock *
 		exec:   executor{core: c, handlers: cfg.Handlers, runs: map[*claim]*Run{}},
 	}
 	s.reporter = reporter{core: c, heart: &s.heart, exec: &s.exec, bus: seams.Bus}
-	s.inbox = inbox{core: c, heart: &s.heart, exec: &s.exec, quarantine: quarantine.New(seams.Bus, seams.Clock, cfg.Log), quarantined: map[string]int64{}}
+	s.inbox = inbox{
+		core: c, heart: &s.heart, exec: &s.exec,
+		quarantine: quarantine.New(seams.Bus, seams.Clock, cfg.Log), quarantined: map[string]int64{},
+	}
 	c.lease = lease{clock: seams.Clock, term: cfg.Node.LostAfter - cfg.Node.StopMargin, lost: make(loop.Wake), onEnd: s.stopWorkLocked}
 	s.observe(s, Made)
 	return s
@@ -106,8 +109,9 @@ func (s *Session) stopWorkLocked(why string) {
 	s.log.Error("lease lost: all work stops", "reason", why, "running", len(s.exec.runs))
 }
 
-// successor returns what the heartbeats of the next session of this process say. That one may take this one's place at once: all its work
-// has ended. A session that was never registered, as far as is known, leaves to it whom it replaces itself.
+// successor returns what the heartbeats of the next session of this process say. That one may take this one's place at
+// once: all its work has ended. A session that was never registered, as far as is known, leaves to it whom it replaces
+// itself.
 func (s *Session) successor(template registry.Node) registry.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +138,8 @@ func (s *Session) Held() int {
 	return len(s.claims.byID)
 }
 
-// Confirm extends the lease as if a heartbeat that was sent at this boot time had been confirmed. Only the simulation calls it, to break what
-// makes the lease safe and see that it is found.
+// Confirm extends the lease as if a heartbeat that was sent at this boot time had been confirmed. Only the simulation
+// calls it, to break what makes the lease safe and see that it is found.
 func (s *Session) Confirm(sent time.Duration) { s.confirm(sent) }
 
 // locate finds the session's partitions and makes readers that begin at their present ends.
@@ -167,12 +171,13 @@ func (s *Session) readerAtEnd(ctx context.Context, topic string) (Reader, error)
 	return s.bus.Reader(topic, s.partition, kafka.Position{Offset: ranges[s.partition].End}), nil
 }
 
-// join sends one heartbeat that may register the node, and opens the session for work if it did. Since is a boot time at which the node
-// certainly was not registered.
+// join sends one heartbeat that may register the node, and opens the session for work if it did. Since is a boot time
+// at which the node certainly was not registered.
 //
-// A heartbeat whose answer got lost may have registered the node, and brought it claims. If so much time has passed since then that they
-// may have been reassigned, the session must not start them: join returns errAgain, and the next session begins with nothing. It also does
-// if the id is another's after that: the node may have been put out of the registry.
+// A heartbeat whose answer got lost may have registered the node, and brought it claims. If so much time has passed
+// since then that they may have been reassigned, the session must not start them: join returns errAgain, and the next
+// session begins with nothing. It also does if the id is another's after that: the node may have been put out of the
+// registry.
 func (s *Session) join(ctx context.Context, since time.Duration) error {
 	s.proveDeath()
 	sent := s.clock.Boot()

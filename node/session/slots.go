@@ -9,11 +9,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// slots is how many slots a node has, in all and by class, and how many are taken: by handlers that have not returned, and by queued claims
-// that are going to. It knows of a class only while that takes some.
+// slots is how many slots a node has, in all and by class, and how many are taken: by handlers that have not returned,
+// and by queued claims. It holds a class only while that takes some.
 type slots struct {
 	capacity, prefetch int
-	byClass            map[string]int // the most slots of a class; one without an entry has the capacity
+	byClass            map[string]int // the most slots of a class; default: the capacity
 
 	used, queued     int
 	usedBy, queuedBy map[string]int
@@ -25,7 +25,7 @@ func newSlots(capacity, prefetch int, byClass map[string]int) slots {
 
 func (r *slots) free() int { return max(r.capacity-r.used, 0) }
 
-// classLimit is how many slots classLimit the capacity a class may take.
+// classLimit returns how many slots of the capacity a class may take.
 func (r *slots) classLimit(class string) int {
 	if most, limited := r.byClass[class]; limited {
 		return min(most, r.capacity)
@@ -33,13 +33,13 @@ func (r *slots) classLimit(class string) int {
 	return r.capacity
 }
 
-// classFits says whether a class may take so many slots more, as far as its own limit goes.
+// classFits reports whether the limit of a class allows so many slots more.
 func (r *slots) classFits(class string, width int) bool {
 	most, limited := r.byClass[class]
 	return !limited || most >= r.capacity || width <= most-r.usedBy[class]
 }
 
-// refusal says why the node does not take a claim in, or nothing.
+// refusal returns why the node does not take a claim in; empty if it does.
 func (r *slots) refusal(class string, width int) string {
 	switch {
 	case width > r.capacity:
@@ -61,7 +61,7 @@ func (r *slots) dequeue(cl *claim) { r.queued += add(r.queuedBy, cl, -1) }
 func (r *slots) occupy(cl *claim)  { r.used += add(r.usedBy, cl, 1) }
 func (r *slots) release(cl *claim) { r.used += add(r.usedBy, cl, -1) }
 
-// add counts a claim's slots for its class, and gives their number.
+// add counts a claim's slots for its class, and returns their number.
 func add(by map[string]int, cl *claim, sign int) int {
 	class, slots := cl.task.ClassName, sign*cl.task.Width()
 	if by[class] += slots; by[class] == 0 {
@@ -70,7 +70,7 @@ func add(by map[string]int, cl *claim, sign int) int {
 	return slots
 }
 
-// takenByClass is how many slots each class takes, running and queued.
+// takenByClass returns how many slots each class takes, running and queued.
 func (r *slots) takenByClass() map[string]int {
 	if len(r.usedBy)+len(r.queuedBy) == 0 {
 		return nil
@@ -82,21 +82,21 @@ func (r *slots) takenByClass() map[string]int {
 	return all
 }
 
-// nextIndex finds the queued claim that starts next, -1 if none can. It is the oldest, with one exception: those that wait for their class's
-// slots are passed, together with all of their class behind them. So a claim that waits for more slots than are free keeps the free ones:
-// nothing newer takes them. It would hold up the others for as long as what runs does not end, and so may a class whose slots are all taken
-// hold up its own; that is why such claims are given back after a while, see tick.
+// nextIndex returns the index of the queued claim that starts next, or -1. It is the oldest, with one exception: a
+// class whose slots are all taken is skipped. A claim that needs more slots than are free keeps the free ones, so that
+// nothing newer takes them. Both would hold up other claims for as long as what runs does not end. That is why such
+// claims are rejected after a while, see rejectOverdue.
 func (c *claims) nextIndex(boot time.Duration) int {
 	if c.slots.free() == 0 {
 		return -1
 	}
-	var passed []string
+	var skipped []string
 	for i, cl := range c.queue {
 		class, width := cl.task.ClassName, cl.task.Width()
 		switch {
-		case slices.Contains(passed, class):
+		case slices.Contains(skipped, class):
 		case !c.slots.classFits(class, width):
-			passed = append(passed, class)
+			skipped = append(skipped, class)
 			c.block(cl, boot)
 		case width > c.slots.free():
 			c.block(cl, boot)
@@ -108,7 +108,7 @@ func (c *claims) nextIndex(boot time.Duration) int {
 	return -1
 }
 
-// block notes since when a claim is the first of those that wait for slots.
+// block records since when a claim is the first that waits for slots.
 func (c *claims) block(cl *claim, boot time.Duration) {
 	if !cl.blocked {
 		cl.blocked, cl.blockedAt = true, boot
@@ -123,7 +123,7 @@ func (c *claims) unblock(cl *claim) {
 	}
 }
 
-// unqueue takes a claim out of the queue.
+// unqueue removes a claim from the queue.
 func (c *claims) unqueue(cl *claim) {
 	if i := slices.Index(c.queue, cl); i >= 0 {
 		c.remove(i)
@@ -143,11 +143,11 @@ func (c *claims) remove(i int) *claim {
 	return cl
 }
 
-// rejectOverdue gives back the claims that have waited too long for slots, so that they may run elsewhere, and what waits behind them here. With
-// the first of a line go those that wait for the same: all of its class, or all that take more slots than are free. It says whether there
-// were any.
+// rejectOverdue rejects the claims that have waited too long for slots, so that they may run elsewhere and what waits
+// behind them may run here. All that wait for the same are rejected together: all of a class, or all that take more
+// slots than are free. It reports whether there were any.
 func (c *claims) rejectOverdue(now int64, boot time.Duration) bool {
-	gaveBack := false
+	rejected := false
 	for len(c.blocked) > 0 && boot >= c.blocked[0].blockedAt+c.limits.slotTimeout {
 		first := c.blocked[0]
 		class, free := first.task.ClassName, c.slots.free()
@@ -164,18 +164,19 @@ func (c *claims) rejectOverdue(now int64, boot time.Duration) bool {
 		for _, cl := range slices.DeleteFunc(slices.Clone(c.queue), func(cl *claim) bool { return !same(cl) }) {
 			c.unqueue(cl)
 			c.finish(cl, task.ReportRejected, nil, c.overdueReason(cl), now)
-			gaveBack = true
+			rejected = true
 		}
 	}
-	return gaveBack
+	return rejected
 }
 
-// overdueReason is the reason that is given for a claim that is given back.
+// overdueReason returns why rejectOverdue rejects a claim.
 func (c *claims) overdueReason(cl *claim) string {
 	class, width := cl.task.ClassName, cl.task.Width()
 	if !c.slots.classFits(class, width) {
 		return fmt.Sprintf("no room within %s: the task takes %d slots, its class %q has %d on this node, %d are taken",
 			c.limits.slotTimeout, width, class, c.slots.classLimit(class), c.slots.usedBy[class])
 	}
-	return fmt.Sprintf("no room within %s: the task takes %d slots, this node has %d, %d are taken", c.limits.slotTimeout, width, c.slots.capacity, c.slots.used)
+	return fmt.Sprintf("no room within %s: the task takes %d slots, this node has %d, %d are taken",
+		c.limits.slotTimeout, width, c.slots.capacity, c.slots.used)
 }

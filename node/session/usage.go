@@ -8,24 +8,24 @@ import (
 
 // Pauses between measures.
 const (
-	cpuEvery    = 100 * time.Millisecond // over less the scheduler's steps would show, not the load
+	cpuEvery    = 100 * time.Millisecond // a shorter time would show the steps of the scheduler, not the load
 	memoryEvery = time.Minute            // the limit of a cgroup seldom changes
 )
 
-// reading is what a heartbeat says of the process and what it may use.
+// reading is what a heartbeat says about the process and what it may use.
 type reading struct {
 	cpu         float64 // cores used, averaged since the last reading
 	memory      int64   // bytes that the Go runtime holds
-	cpus        int     // cores that Go uses at the most: those of the machine, less if affinity, cgroup or GOMAXPROCS say so
+	cpus        int     // cores that Go uses at most: those of the machine, fewer if affinity, cgroup or GOMAXPROCS say so
 	memoryTotal int64   // bytes: of the machine, less if the cgroup says so; 0 = unknown
 }
 
-// usage takes the readings. It is for one goroutine.
+// usage takes readings. It is not safe for concurrent use.
 type usage struct {
-	load func() float64 // the cores that are used, of one, in place of what the machine says; nil = as it says
+	load func() float64 // replaces what the machine says: the used part of one core; nil = the machine
 
 	at, cpu time.Duration // at the last measure
-	cores   float64       // between the two measures before
+	cores   float64       // used between the last two measures
 
 	totalAt time.Duration
 	total   int64
@@ -41,7 +41,7 @@ func (u *usage) read(boot time.Duration) reading {
 	return reading{u.measure(boot), memoryHeld(), runtime.GOMAXPROCS(0), u.total}
 }
 
-// measure gives the cores that were used since the last measure.
+// measure returns the cores that were used since the last measure.
 func (u *usage) measure(boot time.Duration) float64 {
 	passed := boot - u.at
 	if u.at > 0 && passed < cpuEvery {

@@ -4,5 +4,5 @@ package session
 
 import "time"
 
-// cpuTime is not known here.
+// cpuTime returns 0: the processor time is not known here.
 func cpuTime() time.Duration { return 0 }

@@ -15,7 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// worker is one node process. Its threads run what the process of a real node runs, on the driver and the seams of the world.
+// worker is one node process. Its threads run what the process of a real node runs, on the driver and the seams of the
+// world.
 type worker struct {
 	*cluster
 	process   *process
@@ -166,8 +167,8 @@ func (b nodeBus) Reader(topic string, partition int, from kafka.Position) nodese
 	return r
 }
 
-// nodeReader gives a session one record after the other, and shows each to the checker before. While one that does not decode is put aside,
-// the session takes in what comes from elsewhere, and knows nothing of the next.
+// nodeReader gives a session one record after the other, and shows each to the checker before. While one that does not
+// decode is put aside, the session takes in what comes from elsewhere, and knows nothing of the next.
 type nodeReader struct {
 	*reader
 	show func(value []byte) []byte // returns what the session sees of it
@@ -186,7 +187,8 @@ func (r *nodeReader) Next(ctx context.Context) (records []kafka.Record, err erro
 	return records, nil
 }
 
-// anyTerm is higher than each term of a leader. Without the guard "term" all events have it, so that no term is lower than another.
+// anyTerm is higher than each term of a leader. Without the guard "term" all events have it, so that no term is lower
+// than another.
 const anyTerm = 1 << 40
 
 // assigned is called with each event of task.assign before the session sees it.
