@@ -17,8 +17,13 @@ import (
 // say publishes a heartbeat of n1 over task.status, as a node does.
 func (b *bundle) say(t *testing.T, counter, term int64) {
 	t.Helper()
+	b.sayUnder(t, events.HeaderHeartbeat, counter, term)
+}
+
+func (b *bundle) sayUnder(t *testing.T, header string, counter, term int64) {
+	t.Helper()
 	r := record(t, events.Status{Heartbeat: &registry.Node{Counter: counter, Term: term, Partition: 3, Mode: "node", State: "online", Protocol: 1}})
-	r.Headers = []kafka.Header{{Key: events.HeaderHeartbeat, Value: []byte("1")}}
+	r.Headers = []kafka.Header{{Key: header, Value: []byte("1")}}
 	if err := b.bus.Publish(t.Context(), events.TopicStatus, 0, []kafka.Record{r}); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +53,8 @@ func TestHeartbeatsAreConfirmed(t *testing.T) {
 	confirms(t, <-b.teller.confirmed, 2)
 	b.say(t, 3, 1)
 	confirms(t, <-b.teller.confirmed, 3)
+	b.sayUnder(t, "skalds-beat", 4, 1) // as older nodes do
+	confirms(t, <-b.teller.confirmed, 4)
 }
 
 // A node that has seen a higher term is no longer this leader's to confirm, and neither is any other: there is another leader.

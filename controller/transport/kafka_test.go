@@ -208,13 +208,13 @@ func TestAnnounceSaysWhereTheTermIs(t *testing.T) {
 func TestConfirmationsAreForEveryNodeOfThePartition(t *testing.T) {
 	t.Parallel()
 	bus, k := setup()
-	beats := []events.ConfirmedHeartbeat{{Incarnation: "a", Counter: 3}, {Incarnation: "b", Counter: 4}}
-	if err := k.Confirm(t.Context(), 3, []transport.Confirmation{{Partition: 1, Heartbeats: beats}}); err != nil {
+	heartbeats := []events.ConfirmedHeartbeat{{Incarnation: "a", Counter: 3}, {Incarnation: "b", Counter: 4}}
+	if err := k.Confirm(t.Context(), 3, []transport.Confirmation{{Partition: 1, Heartbeats: heartbeats}}); err != nil {
 		t.Fatal(err)
 	}
 	rec := bus.Records(events.TopicAssign)[0]
 	a, err := events.DecodeAssign(rec.Value)
-	if err != nil || a.Term != 3 || a.Recipient != "" || !slices.Equal(a.Heartbeats, beats) || rec.Partition != 1 || len(rec.Headers) != 0 {
+	if err != nil || a.Term != 3 || a.Recipient != "" || !slices.Equal(a.Heartbeats, heartbeats) || rec.Partition != 1 || len(rec.Headers) != 0 {
 		t.Errorf("%+v %v", a, err)
 	}
 }

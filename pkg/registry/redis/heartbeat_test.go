@@ -74,7 +74,7 @@ func TestHeartbeatWithoutIndexIsNotConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 1)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-		t.Errorf("beat without index: %v", err)
+		t.Errorf("heartbeat without index: %v", err)
 	}
 	if _, err := r.Snapshot(t.Context()); err == nil {
 		t.Error("a snapshot without index succeeded")
@@ -87,7 +87,7 @@ func TestHeartbeatLeavesAnothersHash(t *testing.T) {
 	f, r := openFake(t)
 	f.HSet(nodeKey("n1"), "hello", "world")
 	if err := r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 1)); !errors.Is(err, registry.ErrTaken) {
-		t.Errorf("beat: %v, want ErrTaken", err)
+		t.Errorf("heartbeat: %v, want ErrTaken", err)
 	}
 	if keys, err := f.HKeys(nodeKey("n1")); err != nil || len(keys) != 1 {
 		t.Errorf("the hash holds %v, error %v", keys, err)

@@ -66,7 +66,7 @@ func TestIntegrationCluster(t *testing.T) {
 	}
 	cfg := Config{Addrs: addrs[:1], Cluster: true}
 	r := open(t, cfg)
-	// everyShardAnswers waits until nodes in all slots' shards can beat and be read.
+	// everyShardAnswers waits until nodes in all slots' shards can take a heartbeat and be read.
 	everyShardAnswers := func() {
 		t.Helper()
 		try := func() error {
@@ -180,7 +180,7 @@ func TestIntegrationPassword(t *testing.T) {
 	s := services.StartRedis(t)
 	command(t, s.Addr(), "ACL", "SETUSER", "node", "on", ">secret", "~skalds:*", "+@all", "-info")
 	right := open(t, Config{Addrs: []string{s.Addr()}, Username: "node", Password: "secret"})
-	beat(t, right, "n1", "i", 1)
+	heartbeat(t, right, "n1", "i", 1)
 	if _, err := right.Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "NOPERM") || !strings.Contains(err.Error(), "REDIS_USERNAME") {
 		t.Errorf("snapshot without the right to INFO: %v", err)
 	}

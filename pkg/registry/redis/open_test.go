@@ -61,7 +61,7 @@ func TestTLS(t *testing.T) {
 	known := x509.NewCertPool()
 	known.AddCert(web.Certificate())
 	trusting := open(t, Config{Addrs: []string{m.Addr()}, TLS: &tls.Config{RootCAs: known, MinVersion: tls.VersionTLS12}})
-	beat(t, trusting, "n1", "i", 1)
+	heartbeat(t, trusting, "n1", "i", 1)
 	doubting := open(t, Config{Addrs: []string{m.Addr()}, TLS: &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}})
 	if err := doubting.Ping(t.Context()); !errors.Is(err, registry.ErrUnavailable) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("ping of a server with an unknown certificate: %v", err)
@@ -80,7 +80,7 @@ func TestSilentServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := r.Heartbeat(ctx, registrytest.Example("n1", "i", 1)); !errors.Is(err, registry.ErrUnavailable) {
-		t.Errorf("beat: %v", err)
+		t.Errorf("heartbeat: %v", err)
 	}
 	if ctx.Err() != nil {
 		t.Error("the call took as long as its caller's context")

@@ -36,7 +36,7 @@ func TestKeysGolden(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
 	f.SetTime(time.UnixMilli(1_767_323_045_123))
-	beat(t, r, "n1", "i1", 7)
+	heartbeat(t, r, "n1", "i1", 7)
 	got := f.Dump()
 	path := filepath.Join("testdata", "keys.golden")
 	if *update {
@@ -58,7 +58,7 @@ func TestKeysGolden(t *testing.T) {
 func TestC81_RedisHoldsNoPayload(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
-	beat(t, r, "n1", "i1", 1)
+	heartbeat(t, r, "n1", "i1", 1)
 	tasks, err := f.HKeys(tasksKey("n1"))
 	if err != nil || len(tasks) != 2 {
 		t.Fatalf("tasks %v, error %v", tasks, err)
@@ -81,7 +81,7 @@ func TestC82_EveryKeyExpires(t *testing.T) {
 	f, r := openFake(t)
 	for i := range 1000 {
 		id, incarnation := fmt.Sprintf("n%d", i%20), fmt.Sprintf("i%d", i)
-		beat(t, r, id, incarnation, 1)
+		heartbeat(t, r, id, incarnation, 1)
 		if i%20 < 10 || i < 980 {
 			if err := r.Leave(t.Context(), id, incarnation); err != nil {
 				t.Fatal(err)
@@ -110,15 +110,15 @@ func TestC82_IndexForgetsDeadNodes(t *testing.T) {
 	start := time.UnixMilli(1_767_323_045_123)
 	f.SetTime(start)
 	for i := range 50 {
-		beat(t, r, fmt.Sprintf("dead%d", i), "i", 1)
+		heartbeat(t, r, fmt.Sprintf("dead%d", i), "i", 1)
 	}
 	f.SetTime(start.Add(2 * registry.KeyTTL))
-	beat(t, r, "alive", "i", 1)
+	heartbeat(t, r, "alive", "i", 1)
 	if members, err := f.ZMembers(indexKey); err != nil || len(members) != 51 {
 		t.Errorf("within two lives: %d members, error %v", len(members), err)
 	}
 	f.SetTime(start.Add(2*registry.KeyTTL + time.Millisecond))
-	beat(t, r, "alive", "i", 2)
+	heartbeat(t, r, "alive", "i", 2)
 	if members, err := f.ZMembers(indexKey); err != nil || !slices.Equal(members, []string{"alive"}) {
 		t.Errorf("later: members %v, error %v", members, err)
 	}
@@ -149,12 +149,12 @@ func TestServerErrors(t *testing.T) {
 		t.Run(strings.Fields(tt.answer)[0], func(t *testing.T) {
 			t.Parallel()
 			f, r := openFake(t)
-			beat(t, r, "n1", "i", 1) // connected
+			heartbeat(t, r, "n1", "i", 1) // connected
 			f.SetError(tt.answer)
 			_, snapshotErr := r.Snapshot(t.Context())
 			_, _, nodeErr := r.Node(t.Context(), "n1")
 			for call, err := range map[string]error{
-				"beat": r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 2)), "ping": r.Ping(t.Context()),
+				"heartbeat": r.Heartbeat(t.Context(), registrytest.Example("n1", "i", 2)), "ping": r.Ping(t.Context()),
 				"leave": r.Leave(t.Context(), "n1", "i"), "snapshot": snapshotErr, "node": nodeErr,
 			} {
 				if err == nil || errors.Is(err, registry.ErrUnavailable) != tt.unavailable || !strings.Contains(err.Error(), tt.text) {

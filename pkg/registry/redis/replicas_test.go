@@ -33,9 +33,9 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 		}
 	}
 	f.replicas.Store(2)
-	beat(t, r, "n1", "i", 10)
+	heartbeat(t, r, "n1", "i", 10)
 	rec := record(r)
-	beat(t, r, "n1", "i", 11)
+	heartbeat(t, r, "n1", "i", 11)
 	trips := rec.take()
 	last := trips[0][len(trips[0])-1].Args()
 	if limit, ok := last[len(last)-1].(int64); len(trips) != 1 || last[0] != "wait" || last[1] != 2 || !ok || limit < 1 || limit > 30_000 {

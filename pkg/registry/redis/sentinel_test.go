@@ -75,7 +75,7 @@ func TestIntegrationSentinelFailover(t *testing.T) {
 	})
 
 	r := open(t, Config{Addrs: []string{addr}, SentinelMaster: "skalds"})
-	beat(t, r, "n1", "i", 1)
+	heartbeat(t, r, "n1", "i", 1)
 	before, err := r.Snapshot(t.Context())
 	if err != nil || len(before.Nodes) != 1 {
 		t.Fatalf("snapshot %+v, error %v", before, err)

@@ -111,8 +111,8 @@ func openFake(t *testing.T) (*fakeServer, *Registry) {
 	return f, open(t, Config{Addrs: []string{f.Addr()}})
 }
 
-// beat sends the example heartbeat of a node.
-func beat(t *testing.T, r *Registry, id, incarnation string, counter int64) {
+// heartbeat sends the example heartbeat of a node.
+func heartbeat(t *testing.T, r *Registry, id, incarnation string, counter int64) {
 	t.Helper()
 	if err := r.Heartbeat(t.Context(), registrytest.Example(id, incarnation, counter)); err != nil {
 		t.Fatal(err)

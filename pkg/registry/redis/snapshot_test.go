@@ -56,7 +56,7 @@ func TestSnapshotAcrossARestartIsAnError(t *testing.T) {
 			t.Parallel()
 			f := startFake(t)
 			r := open(t, Config{Addrs: []string{f.Addr()}, Cluster: cluster})
-			beat(t, r, "n1", "i", 1)
+			heartbeat(t, r, "n1", "i", 1)
 			rec := record(r)
 			rec.before = func(trip int) {
 				if trip == 2 { // after the index
@@ -78,8 +78,8 @@ func TestSnapshotAcrossARestartIsAnError(t *testing.T) {
 func TestSnapshotWithAFailedReadIsAnError(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
-	beat(t, r, "a", "i", 1)
-	beat(t, r, "b", "i", 1)
+	heartbeat(t, r, "a", "i", 1)
+	heartbeat(t, r, "b", "i", 1)
 	f.Del(nodeKey("a"))
 	if err := f.Set(nodeKey("a"), "another program's"); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestForeignKeysAreLeftOut(t *testing.T) {
 	var log bytes.Buffer
 	f := startFake(t)
 	r := open(t, Config{Addrs: []string{f.Addr()}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	beat(t, r, "good", "i", 1)
+	heartbeat(t, r, "good", "i", 1)
 	foreign := map[string]func(key string){
 		"string":         func(key string) { _ = f.Set(key, "x") },
 		"no-incarnation": func(key string) { f.HSet(key, "counter", "1") },
@@ -153,7 +153,7 @@ func TestForeignKeysAreLeftOut(t *testing.T) {
 func TestLostTaskListIsIncomplete(t *testing.T) {
 	t.Parallel()
 	f, r := openFake(t)
-	beat(t, r, "n1", "i", 1)
+	heartbeat(t, r, "n1", "i", 1)
 	f.HDel(tasksKey("n1"), "t1")
 	if n, _, err := r.Node(t.Context(), "n1"); !errors.Is(err, registry.ErrIncomplete) {
 		t.Errorf("a list with a hole: %+v, %v", n, err)

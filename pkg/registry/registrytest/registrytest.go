@@ -92,10 +92,10 @@ func WithoutTasks(n *registry.Node) registry.Node {
 	return c
 }
 
-func beat(t *testing.T, r registry.Registry, n *registry.Node) {
+func heartbeat(t *testing.T, r registry.Registry, n *registry.Node) {
 	t.Helper()
 	if err := r.Heartbeat(t.Context(), n); err != nil {
-		t.Fatalf("beat of %s, incarnation %s, counter %d: %v", n.ID, n.Incarnation, n.Counter, err)
+		t.Fatalf("heartbeat of %s, incarnation %s, counter %d: %v", n.ID, n.Incarnation, n.Counter, err)
 	}
 }
 
@@ -139,7 +139,7 @@ func readsBack(t *testing.T, s Server) {
 	bare := &registry.Node{ID: "bare", Incarnation: "i2", Counter: 1}
 	odd := &registry.Node{ID: "*a b:[ü", Incarnation: "i3", Counter: 1, Tasks: []registry.HeldTask{{ID: "{x}", Attempt: 1, ClaimID: "c"}}}
 	for _, n := range []*registry.Node{full, bare, odd} {
-		beat(t, s.Registry, n)
+		heartbeat(t, s.Registry, n)
 	}
 	got := snapshot(t, s.Registry)
 	want := []registry.Node{WithoutTasks(odd), WithoutTasks(bare), WithoutTasks(full)} // by id
@@ -169,7 +169,7 @@ func newestCounts(t *testing.T, s Server) {
 		if counter == 5 {
 			n.State, n.Classes, n.Labels = registry.Draining, nil, nil
 		}
-		beat(t, s.Registry, n)
+		heartbeat(t, s.Registry, n)
 		got := snapshot(t, s.Registry)
 		if want := []registry.Node{WithoutTasks(n)}; !reflect.DeepEqual(got.Nodes, want) {
 			t.Fatalf("after number %d: %+v\nwant %+v", counter, got.Nodes, want)
@@ -180,7 +180,7 @@ func newestCounts(t *testing.T, s Server) {
 func taken(t *testing.T, s Server) {
 	first, second := Example("n1", "first", 9), Example("n1", "second", 1)
 	second.Tasks = nil
-	beat(t, s.Registry, first)
+	heartbeat(t, s.Registry, first)
 	for _, counter := range []int64{1, 9, 100} {
 		second.Counter = counter
 		err := s.Registry.Heartbeat(t.Context(), second)
@@ -194,11 +194,11 @@ func taken(t *testing.T, s Server) {
 		t.Errorf("the holder's keys were changed: %+v", got)
 	}
 	first.Counter++
-	beat(t, s.Registry, first)
+	heartbeat(t, s.Registry, first)
 	if err := s.Registry.Leave(t.Context(), "n1", "first"); err != nil {
 		t.Fatal(err)
 	}
-	beat(t, s.Registry, second)
+	heartbeat(t, s.Registry, second)
 	if got := node(t, s.Registry, "n1"); got.Incarnation != "second" || len(got.Tasks) != 0 {
 		t.Errorf("after the first left: %+v", got)
 	}
@@ -208,13 +208,13 @@ func taken(t *testing.T, s Server) {
 func replaced(t *testing.T, s Server) {
 	first, second := Example("n1", "first", 9), Example("n1", "second", 1)
 	second.Tasks = nil
-	beat(t, s.Registry, first)
+	heartbeat(t, s.Registry, first)
 	second.Replaces = "another"
 	if err := s.Registry.Heartbeat(t.Context(), second); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("the place of another: %v, want ErrTaken", err)
 	}
 	second.Replaces = "first"
-	beat(t, s.Registry, second)
+	heartbeat(t, s.Registry, second)
 	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(WithoutTasks(&got), WithoutTasks(second)) || len(got.Tasks) != 0 {
 		t.Errorf("the holder is %+v\nwant %+v", got, *second)
 	}
@@ -224,27 +224,27 @@ func replaced(t *testing.T, s Server) {
 	}
 	third := Example("n1", "third", 1)
 	third.Replaces = "second"
-	beat(t, s.Registry, third) // with a list, over a holder that had none
+	heartbeat(t, s.Registry, third) // with a list, over a holder that had none
 	third.Counter++
-	beat(t, s.Registry, third)
+	heartbeat(t, s.Registry, third)
 	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(got, *third) {
 		t.Errorf("the holder is %+v\nwant %+v", got, *third)
 	}
 	absent := Example("n2", "first", 1)
-	beat(t, s.Registry, absent) // there is nobody to replace
+	heartbeat(t, s.Registry, absent) // there is nobody to replace
 }
 
 func late(t *testing.T, s Server) {
 	now, old := Example("n1", "i", 10), Example("n1", "i", 9)
 	old.Tasks, old.State = nil, registry.Draining
-	beat(t, s.Registry, now)
+	heartbeat(t, s.Registry, now)
 	if err := s.Registry.Heartbeat(t.Context(), old); !errors.Is(err, registry.ErrStale) {
 		t.Errorf("an older heartbeat: %v, want ErrStale", err)
 	}
 	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(got, *now) {
 		t.Errorf("the older one changed something: %+v", got)
 	}
-	beat(t, s.Registry, now) // sent twice
+	heartbeat(t, s.Registry, now) // sent twice
 }
 
 func refused(t *testing.T, s Server) {
@@ -271,8 +271,8 @@ func refused(t *testing.T, s Server) {
 }
 
 func leave(t *testing.T, s Server) {
-	beat(t, s.Registry, Example("n1", "i", 1))
-	beat(t, s.Registry, Example("n2", "i", 1))
+	heartbeat(t, s.Registry, Example("n1", "i", 1))
+	heartbeat(t, s.Registry, Example("n2", "i", 1))
 	for _, who := range [][2]string{{"n1", "other"}, {"none", "i"}} {
 		if err := s.Registry.Leave(t.Context(), who[0], who[1]); err != nil {
 			t.Errorf("leave of %v: %v", who, err)
@@ -297,28 +297,28 @@ func leave(t *testing.T, s Server) {
 	}
 }
 
-// evict: an incarnation that was put out is gone and cannot come back; another can take its place at once.
+// evict: an incarnation that was evicted is gone and cannot come back; another can take its place at once.
 func evict(t *testing.T, s Server) {
 	n := Example("n1", "i", 1)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	if err := s.Registry.Evict(t.Context(), "n1", "another"); err != nil {
 		t.Error(err)
 	}
 	n.Counter++
-	beat(t, s.Registry, n) // it was not meant
-	for range 2 {          // again does no harm
+	heartbeat(t, s.Registry, n) // it was not meant
+	for range 2 {               // again does no harm
 		if err := s.Registry.Evict(t.Context(), "n1", "i"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := snapshot(t, s.Registry); len(got.Nodes) != 0 {
-		t.Errorf("after it was put out: %v", ids(got))
+		t.Errorf("after it was evicted: %v", ids(got))
 	}
 	n.Counter++
 	if err := s.Registry.Heartbeat(t.Context(), n); !errors.Is(err, registry.ErrTaken) {
 		t.Errorf("it comes back: %v, want ErrTaken", err)
 	}
-	beat(t, s.Registry, Example("n1", "next", 1))
+	heartbeat(t, s.Registry, Example("n1", "next", 1))
 	if got := node(t, s.Registry, "n1"); got.Incarnation != "next" || len(got.Tasks) != 2 {
 		t.Errorf("the next one is %+v", got)
 	}
@@ -334,7 +334,7 @@ func evict(t *testing.T, s Server) {
 		t.Fatal(err)
 	}
 	s.Advance(registry.KeyTTL)
-	beat(t, s.Registry, n) // nothing is kept for ever
+	heartbeat(t, s.Registry, n) // nothing is kept for ever
 }
 
 func taskList(t *testing.T, s Server) {
@@ -358,7 +358,7 @@ func taskList(t *testing.T, s Server) {
 	for i, step := range steps {
 		n := Example("n1", "i", int64(i+1))
 		n.Tasks = step.send
-		beat(t, s.Registry, n)
+		heartbeat(t, s.Registry, n)
 		if got := node(t, s.Registry, "n1"); !slices.Equal(got.Tasks, step.want) || got.Counter != n.Counter {
 			t.Errorf("%s: counter %d, tasks %v, want %d, %v", step.name, got.Counter, got.Tasks, n.Counter, step.want)
 		}
@@ -376,13 +376,13 @@ func many(n int) []registry.HeldTask {
 func taskListBounded(t *testing.T, s Server) {
 	n := Example("n1", "i", 1)
 	n.Tasks = many(registry.MaxTasks)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	if got := node(t, s.Registry, "n1"); !slices.Equal(got.Tasks, n.Tasks) {
 		t.Errorf("of %d tasks %d came back", len(n.Tasks), len(got.Tasks))
 	}
 	for counter := int64(2); counter < 4; counter++ {
 		n.Counter, n.Tasks = counter, many(registry.MaxTasks+1)
-		beat(t, s.Registry, n) // it is alive
+		heartbeat(t, s.Registry, n) // it is alive
 		if _, _, err := s.Registry.Node(t.Context(), "n1"); !errors.Is(err, registry.ErrIncomplete) {
 			t.Errorf("a list that is too long: %v, want ErrIncomplete", err)
 		}
@@ -391,7 +391,7 @@ func taskListBounded(t *testing.T, s Server) {
 		}
 	}
 	n.Counter, n.Tasks = 4, many(2)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	if got := node(t, s.Registry, "n1"); !slices.Equal(got.Tasks, n.Tasks) {
 		t.Errorf("after it was too long: %v", got.Tasks)
 	}
@@ -402,10 +402,10 @@ func taskListAfterEmpty(t *testing.T, s Server) {
 		t.Skip("cannot be emptied here")
 	}
 	n := Example("n1", "i", 1)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	s.Empty()
 	n.Counter = 2
-	beat(t, s.Registry, n) // the list did not change
+	heartbeat(t, s.Registry, n) // the list did not change
 	if got := node(t, s.Registry, "n1"); !reflect.DeepEqual(got, *n) {
 		t.Errorf("node = %+v\nwant   %+v", got, *n)
 	}
@@ -415,10 +415,10 @@ func expire(t *testing.T, s Server) {
 	if s.Advance == nil {
 		t.Skip("time cannot be turned here")
 	}
-	beat(t, s.Registry, Example("n1", "i", 1))
-	beat(t, s.Registry, Example("n2", "i", 1))
+	heartbeat(t, s.Registry, Example("n1", "i", 1))
+	heartbeat(t, s.Registry, Example("n2", "i", 1))
 	s.Advance(registry.KeyTTL - time.Millisecond)
-	beat(t, s.Registry, Example("n2", "i", 2)) // an unchanged list is renewed too
+	heartbeat(t, s.Registry, Example("n2", "i", 2)) // an unchanged list is renewed too
 	if got := ids(snapshot(t, s.Registry)); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("just before the end: %v", got)
 	}
@@ -432,7 +432,7 @@ func expire(t *testing.T, s Server) {
 	if got := node(t, s.Registry, "n2"); len(got.Tasks) != 2 {
 		t.Errorf("the renewed list is %v", got.Tasks)
 	}
-	beat(t, s.Registry, Example("n1", "next", 1)) // free for another
+	heartbeat(t, s.Registry, Example("n1", "next", 1)) // free for another
 	s.Advance(registry.KeyTTL)
 	if got := snapshot(t, s.Registry); len(got.Nodes) != 0 {
 		t.Errorf("at last: %v", ids(got))
@@ -443,13 +443,13 @@ func emptied(t *testing.T, s Server) {
 	if s.Empty == nil {
 		t.Skip("cannot be emptied here")
 	}
-	beat(t, s.Registry, Example("n1", "i", 7))
+	heartbeat(t, s.Registry, Example("n1", "i", 7))
 	s.Empty()
 	if got := snapshot(t, s.Registry); len(got.Nodes) != 0 {
 		t.Errorf("after it was emptied: %v", ids(got))
 	}
 	n := Example("n1", "i", 8)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	if got := snapshot(t, s.Registry); !reflect.DeepEqual(got.Nodes, []registry.Node{WithoutTasks(n)}) {
 		t.Errorf("after the next heartbeat: %+v", got.Nodes)
 	}
@@ -459,14 +459,14 @@ func restart(t *testing.T, s Server) {
 	if s.Restart == nil {
 		t.Skip("cannot be restarted here")
 	}
-	beat(t, s.Registry, Example("n1", "i", 1))
+	heartbeat(t, s.Registry, Example("n1", "i", 1))
 	first := snapshot(t, s.Registry)
 	if second := snapshot(t, s.Registry); second.RunID != first.RunID {
 		t.Errorf("the run id changed from %s to %s by itself", first.RunID, second.RunID)
 	}
 	s.Restart()
 	n := Example("n1", "i", 2)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	after := snapshot(t, s.Registry)
 	if after.RunID == first.RunID {
 		t.Errorf("the run id is %s before and after a restart", after.RunID)
@@ -480,7 +480,7 @@ func down(t *testing.T, s Server) {
 	if s.SetDown == nil {
 		t.Skip("cannot be set down here")
 	}
-	beat(t, s.Registry, Example("n1", "i", 1))
+	heartbeat(t, s.Registry, Example("n1", "i", 1))
 	s.SetDown(true)
 	for name, call := range calls(s.Registry) {
 		if err := call(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
@@ -516,12 +516,12 @@ func eventually(t *testing.T, call func() error) {
 
 func calls(r registry.Registry) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"beat":     func(ctx context.Context) error { return r.Heartbeat(ctx, Example("n1", "i", 2)) },
-		"leave":    func(ctx context.Context) error { return r.Leave(ctx, "n2", "i") },
-		"evict":    func(ctx context.Context) error { return r.Evict(ctx, "n2", "i") },
-		"snapshot": func(ctx context.Context) error { _, err := r.Snapshot(ctx); return err },
-		"node":     func(ctx context.Context) error { _, _, err := r.Node(ctx, "n1"); return err },
-		"ping":     r.Ping,
+		"heartbeat": func(ctx context.Context) error { return r.Heartbeat(ctx, Example("n1", "i", 2)) },
+		"leave":     func(ctx context.Context) error { return r.Leave(ctx, "n2", "i") },
+		"evict":     func(ctx context.Context) error { return r.Evict(ctx, "n2", "i") },
+		"snapshot":  func(ctx context.Context) error { _, err := r.Snapshot(ctx); return err },
+		"node":      func(ctx context.Context) error { _, _, err := r.Node(ctx, "n1"); return err },
+		"ping":      r.Ping,
 	}
 }
 
@@ -553,15 +553,15 @@ func closing(t *testing.T, s Server) {
 	}
 }
 
-// Of many incarnations that want one id exactly one gets it, while others beat and someone reads.
+// Of many incarnations that want one id exactly one gets it, while others send heartbeats and someone reads.
 func concurrent(t *testing.T, s Server) {
-	const incarnations, beats = 8, 20
+	const incarnations, heartbeats = 8, 20
 	var wg sync.WaitGroup
 	winners := make(chan string, incarnations)
 	for i := range incarnations {
 		wg.Go(func() {
 			name := fmt.Sprintf("i%d", i)
-			for counter := range int64(beats) {
+			for counter := range int64(heartbeats) {
 				err := s.Registry.Heartbeat(t.Context(), Example("contested", name, counter+1))
 				switch {
 				case err == nil && counter == 0:
@@ -586,7 +586,7 @@ func concurrent(t *testing.T, s Server) {
 	if len(winners) != 1 {
 		t.Fatalf("%d incarnations got the id", len(winners))
 	}
-	if winner, got := <-winners, node(t, s.Registry, "contested"); got.Incarnation != winner || got.Counter != beats {
+	if winner, got := <-winners, node(t, s.Registry, "contested"); got.Incarnation != winner || got.Counter != heartbeats {
 		t.Errorf("the id is held by %s at %d, the winner is %s", got.Incarnation, got.Counter, winner)
 	}
 	if got := snapshot(t, s.Registry); len(got.Nodes) != incarnations+1 {
@@ -597,7 +597,7 @@ func concurrent(t *testing.T, s Server) {
 func nothingShared(t *testing.T, s Server) {
 	n := Example("n1", "i", 1)
 	want := Example("n1", "i", 1)
-	beat(t, s.Registry, n)
+	heartbeat(t, s.Registry, n)
 	spoil := func(n *registry.Node) {
 		n.Classes[0], n.Labels["zone"] = "spoilt", "spoilt"
 		n.CapacityByClass["resize"], n.RunningByClass["resize"] = 99, 99
