@@ -35,7 +35,7 @@ type Bus struct {
 
 type partition struct{ records []kafka.Record }
 
-// New makes a bus with these topics and their numbers of partitions.
+// New returns a bus with these topics and their numbers of partitions.
 func New(topics map[string]int) *Bus {
 	b := &Bus{topics: map[string][]*partition{}, now: time.Now, appended: make(chan struct{})}
 	for topic, n := range topics {
@@ -44,12 +44,12 @@ func New(topics map[string]int) *Bus {
 	return b
 }
 
-// Skalds makes a bus with the four topics of package events, each with n partitions.
+// Skalds returns a bus with the four topics of package events, with n partitions each, except the quarantine.
 func Skalds(n int) *Bus {
 	return New(map[string]int{events.TopicAssign: n, events.TopicControl: n, events.TopicStatus: n, events.TopicQuarantine: 1})
 }
 
-// Create makes a topic, or makes one anew that exists: its records are gone.
+// Create creates a topic. If it exists, it is replaced, without its records.
 func (b *Bus) Create(topic string, partitions int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,14 +78,14 @@ func (b *Bus) Grow(topic string, partitions int) {
 	b.changed()
 }
 
-// Fail has f decide over every publish from now on; nil lets all of them succeed.
+// Fail lets f decide about every publish from now on; nil lets all of them succeed.
 func (b *Bus) Fail(f Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fault = f
 }
 
-// Clock sets what stamps the records; the default is time.Now.
+// Clock sets the clock for the times of records. The default is time.Now.
 func (b *Bus) Clock(now func() time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +125,7 @@ func (b *Bus) Publish(ctx context.Context, topic string, partition int, records 
 	return failure
 }
 
-// Partitions is how many partitions the topic has, or kafka.ErrUnknownTopic.
+// Partitions returns how many partitions the topic has, or kafka.ErrUnknownTopic.
 func (b *Bus) Partitions(ctx context.Context, topic string) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("partitions of topic %q: %w", topic, err)
@@ -139,7 +139,7 @@ func (b *Bus) Partitions(ctx context.Context, topic string) (int, error) {
 	return len(ps), nil
 }
 
-// Offsets are the present ranges of the partitions: all of them or an error.
+// Offsets returns the present ranges of the partitions: all of them or an error.
 func (b *Bus) Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("offsets of topic %q: %w", topic, err)
@@ -174,7 +174,7 @@ func (b *Bus) Ensure(ctx context.Context, topics []kafka.TopicSpec) error {
 	return errors.Join(problems...)
 }
 
-// Ping says that the bus answers, unless ctx has ended.
+// Ping returns nil, unless ctx has ended.
 func (b *Bus) Ping(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ping: %w", err)
@@ -182,7 +182,7 @@ func (b *Bus) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Records are a copy of all records of all partitions of a topic, partition by partition.
+// Records returns a copy of all records of a topic, partition by partition.
 func (b *Bus) Records(topic string) []kafka.Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,7 +193,7 @@ func (b *Bus) Records(topic string) []kafka.Record {
 	return all
 }
 
-// Topics are the names of the topics and their numbers of partitions.
+// Topics returns the number of partitions of each topic.
 func (b *Bus) Topics() map[string]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,20 +204,21 @@ func (b *Bus) Topics() map[string]int {
 	return names
 }
 
-// Changed gives a channel that is closed at the next append or creation of a topic: take it, look, then wait for it.
+// Changed returns a channel that is closed at the next append or change of a topic. To miss nothing, get it, then look,
+// then wait.
 func (b *Bus) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.appended
 }
 
-// changed wakes who waits. The caller holds the lock.
+// changed wakes all that wait. The caller holds the lock.
 func (b *Bus) changed() {
 	close(b.appended)
 	b.appended = make(chan struct{})
 }
 
-// partition finds one partition. The caller holds the lock.
+// partition returns one partition. The caller holds the lock.
 func (b *Bus) partition(topic string, i int) (*partition, error) {
 	ps := b.topics[topic]
 	if i < 0 || i >= len(ps) {

@@ -21,12 +21,12 @@ type Reader struct {
 	from kafka.Position
 }
 
-// Reader makes a reader that begins at from. The topic need not exist yet.
+// Reader returns a reader that begins at from. The topic need not exist yet.
 func (b *Bus) Reader(topic string, partition int, from kafka.Position) *Reader {
 	return &Reader{bus: b, topic: topic, partition: partition, from: from}
 }
 
-// Position is the place after the last record that Next returned.
+// Position returns the place after the last record that Next returned.
 func (r *Reader) Position() kafka.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()

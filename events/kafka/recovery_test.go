@@ -95,7 +95,8 @@ func (tr *traffic) verify(reader *kafka.Reader) {
 }
 
 // follow reads in the background from the start, so that the reader meets the same outages as the publisher. caughtUp
-// waits until it has read all there is, each offset once, and ends it. A test makes outages until the reader has failed.
+// waits until it has read all there is, each offset once, and ends it. A test makes outages until the reader has
+// failed.
 func follow(t *testing.T, client *kafka.Client, log *logged) (caughtUp func()) {
 	t.Helper()
 	reader := client.Reader(topic, 0, kafka.Earliest())

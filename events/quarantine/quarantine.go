@@ -1,9 +1,9 @@
-// Package quarantine puts records aside that do not decode.
+// Package quarantine keeps records that cannot be decoded.
 //
 // Invariants:
 //
-//   - Each is logged and copied to task.quarantine, with its place and the reason; what does not fit is cut.
-//   - Nothing waits for copies longer than a second in ten. Where a copy fails, the record is still in its own topic.
+//   - Each is logged and copied to task.quarantine, with its place and the reason. What does not fit is cut.
+//   - Copying takes at most one second of ten. If a copy fails, the record is still in its own topic.
 package quarantine
 
 import (
@@ -23,30 +23,30 @@ const (
 	timeout = time.Second
 	// rest is how long none is tried after one has failed: a flood of bad records must not hold up the good ones
 	// between them.
-	rest = 10 * time.Second
+	pause = 10 * time.Second
 )
 
-// Publisher is the part of a bus that is used.
+// Publisher is the part of a bus that a Quarantine uses.
 type Publisher interface {
 	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
 }
 
-// Quarantine is where a process puts records. It is safe for concurrent use.
+// Quarantine copies records to task.quarantine. It is safe for concurrent use.
 type Quarantine struct {
 	bus   Publisher
 	clock clock.Clock
 	log   *slog.Logger
 
 	mu    sync.Mutex
-	until time.Duration // no copy is tried before
+	until time.Duration // no copy is tried before, by the clock's Boot
 }
 
-// New makes one.
+// New returns a quarantine that publishes to the bus.
 func New(bus Publisher, c clock.Clock, log *slog.Logger) *Quarantine {
 	return &Quarantine{bus: bus, clock: c, log: log}
 }
 
-var errResting = errors.New("another copy has failed a moment ago")
+var errPaused = errors.New("another copy failed less than 10 seconds ago")
 
 // Put puts aside a record of a topic that does not decode for this reason. The caller steps over it whatever becomes of
 // the copy.
@@ -66,16 +66,16 @@ func (q *Quarantine) copyOf(ctx context.Context, r *kafka.Record, topic string, 
 		return err
 	}
 	q.mu.Lock()
-	resting := q.clock.Boot() < q.until
+	paused := q.clock.Boot() < q.until
 	q.mu.Unlock()
-	if resting {
-		return errResting
+	if paused {
+		return errPaused
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err = q.bus.Publish(ctx, events.TopicQuarantine, 0, []kafka.Record{{Key: e.Key, Value: e.Value}}); err != nil {
 		q.mu.Lock()
-		q.until = q.clock.Boot() + rest
+		q.until = q.clock.Boot() + pause
 		q.mu.Unlock()
 	}
 	return err

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boot panics where the system refuses the clock (a seccomp filter could): without it no lease can be kept, and a wrong time
-// would let a node run on for ever.
+// boot panics if the system refuses the clock, as a seccomp filter could: without it no lease can be kept, and a wrong
+// time would let a node run for ever.
 func boot() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

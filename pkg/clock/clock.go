@@ -1,12 +1,12 @@
-// Package clock is the one home of time for loops, so that tests and the simulation can turn it.
+// Package clock is the only source of time for loops, so that tests and the simulation can control it.
 //
 // Invariants:
 //
-//   - Leases and liveness are decided by Boot alone. It never goes back, no one can set it, and it goes on while the machine is
-//     suspended (see [System] for the systems where it does not).
-//   - Now is the wall clock. It may jump in either direction and is for documents and logs only.
-//   - A timer may fire late, since timers stand still in suspend. A loop that guards a lease therefore never takes the firing of a
-//     timer as proof of the time: it asks Boot, and asks at least as often as it may be late.
+//   - Only Boot decides about leases and liveness. It never goes back, nobody can set it, and it goes on while the
+//     machine is suspended (see [System] for the systems where it does not).
+//   - Now is the wall clock. It may jump in either direction and is only for documents and logs.
+//   - A timer may fire late, since timers stand still while the machine is suspended. So a loop that guards a lease
+//     never trusts a timer for the time. It asks Boot, at least as often as it may be late.
 package clock
 
 import "time"
@@ -15,24 +15,27 @@ import "time"
 type Clock interface {
 	// Now is the wall clock's time.
 	Now() time.Time
-	// Boot is the time since an unnamed moment before the process began; only differences mean anything, and only on this machine.
+	// Boot is the time since some moment before the process began. Only differences mean anything, and only on this
+	// machine.
 	Boot() time.Duration
-	// NewTimer makes a timer that fires once, in d. A d of zero or less fires at once.
+	// NewTimer returns a timer that fires once, after d. If d is zero or less, it fires at once.
 	NewTimer(d time.Duration) Timer
 }
 
 // Timer is a time.Timer behind a method.
 type Timer interface {
-	// C receives the time of firing; it holds at most one.
+	// C receives the time of firing. It holds at most one.
 	C() <-chan time.Time
 	// Stop disarms the timer and reports whether it was armed. Nothing is received from C afterwards.
 	Stop() bool
-	// Reset arms the timer anew and reports whether it was armed. Nothing of an earlier arming is received from C afterwards.
+	// Reset arms the timer again and reports whether it was armed. Nothing of an earlier arming is received from C
+	// afterwards.
 	Reset(d time.Duration) bool
 }
 
-// System is the machine's clock. Its Boot is CLOCK_BOOTTIME on Linux. Other systems have Go's monotonic clock instead, which on
-// some of them (macOS) stands still in suspend: there a node that was suspended trusts itself for longer than it should.
+// System is the machine's clock. On Linux its Boot is CLOCK_BOOTTIME. Other systems use Go's monotonic clock, which on
+// some of them (macOS) stands still while the machine is suspended: a node trusts itself for longer there than it
+// should.
 type System struct{}
 
 var _ Clock = System{}

@@ -1,7 +1,7 @@
-// Package connect makes the clients that a configuration describes, for every process the same way.
+// Package connect makes the clients of Kafka and Redis from a configuration, in the same way for every process.
 //
-// Invariants: a client connects when it is first used. What is wrong with its part of the configuration is an error at once, which names
-// the part.
+// Invariants: a client connects when it is first used. A fault in its part of the configuration is an error at once,
+// which names the part.
 package connect
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry/redis"
 )
 
-// batchOverhead is what a record batch has beside the one event in it: key, headers and framing.
+// batchOverhead is the most that a record batch has besides its one event: key, headers and framing.
 const batchOverhead = 32 << 10
 
-// Kafka makes a client of Kafka, which the brokers know as clientID.
+// Kafka returns a client of Kafka, which the brokers know as clientID.
 func Kafka(c config.Kafka, clientID string, log *slog.Logger) (*kafka.Client, error) {
 	tls, err := c.TLSConfig()
 	if err != nil {
@@ -33,7 +33,7 @@ func Kafka(c config.Kafka, clientID string, log *slog.Logger) (*kafka.Client, er
 	return client, nil
 }
 
-// Redis makes a registry in Redis.
+// Redis returns a registry in Redis.
 func Redis(c config.Redis, log *slog.Logger) (*redis.Registry, error) {
 	tls, err := c.TLSConfig()
 	if err != nil {

@@ -19,16 +19,17 @@ const (
 	// kafkaCleanerMs is how often the broker trims its logs. Its own default, an hour, lets memory grow for an hour.
 	kafkaCleanerMs = 1000
 
-	// kafkaDefaultPartitions is what a topic gets whose creator does not say.
+	// kafkaDefaultPartitions is the number of partitions of a topic whose creator names none.
 	kafkaDefaultPartitions = 6
 )
 
-// KafkaConfig says how the embedded broker listens.
+// KafkaConfig configures the embedded broker.
 type KafkaConfig struct {
 	// Port on 127.0.0.1; 0 takes a free one.
 	Port int
-	// DataDir is where topics and logs are kept, for one broker at a time; it is made where there is none. A broker that starts on it has
-	// what the last one had acknowledged, however that ended, but after a power cut. Empty keeps everything in memory.
+	// DataDir is the directory for topics and logs, for one broker at a time. It is created if missing. A broker that
+	// starts on it has all that the last one acknowledged, however that one ended, except after a power cut. Empty
+	// keeps everything in memory.
 	DataDir string
 }
 
@@ -40,8 +41,8 @@ type Kafka struct {
 	close   sync.Once
 }
 
-// StartKafka starts one broker without topics; it creates none by itself. Create topics with TopicConfig, otherwise
-// they are trimmed by the same limits but only once some topic has been created with it.
+// StartKafka starts one broker without topics; it creates none by itself. Create topics with TopicConfig: others are
+// trimmed by the same limits, but only once some topic was created with it.
 func StartKafka(cfg KafkaConfig) (*Kafka, error) {
 	opts := []kfake.Opt{
 		kfake.Ports(cfg.Port),
@@ -70,8 +71,8 @@ func (k *Kafka) Addr() string { return k.addr }
 // Close stops the broker and drops what it keeps in memory. Further calls do nothing.
 func (k *Kafka) Close() { k.close.Do(k.cluster.Close) }
 
-// TopicConfig is the configuration that every topic on this broker is to be created with. With a DataDir it bounds the size alone: a log
-// that had been trimmed to nothing by its age would begin at offset 0 again after a restart.
+// TopicConfig returns the configuration with which every topic on this broker must be created. With a DataDir it bounds
+// only the size: a log that was trimmed to nothing by its age would begin at offset 0 again after a restart.
 func (k *Kafka) TopicConfig() map[string]string {
 	config := TopicConfig()
 	if k.kept {
@@ -80,7 +81,7 @@ func (k *Kafka) TopicConfig() map[string]string {
 	return config
 }
 
-// TopicConfig returns the configuration that every topic on a broker in memory is to be created with: a small
+// TopicConfig returns the configuration with which every topic on a broker in memory must be created: a small
 // retention, without which its memory would grow for ever. Each call returns a new map.
 func TopicConfig() map[string]string {
 	return map[string]string{

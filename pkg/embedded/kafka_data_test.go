@@ -77,7 +77,8 @@ func wantNumbers(t *testing.T, got []string, n int) {
 	}
 }
 
-// TestKafkaKeepsItsDataOverAKill: a broker on the directory of one that was killed has the topics and all that was acknowledged, and goes on.
+// TestKafkaKeepsItsDataOverAKill: a broker on the directory of one that was killed has the topics and all that was
+// acknowledged, and goes on.
 func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,11 +15,11 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// expiryInterval is how often keys are aged. The library ages keys only when it is told to, so this is also how late
-// a key may expire.
+// expiryInterval is how often keys age. The library does not age keys by itself, so this is also how late a key may
+// expire.
 const expiryInterval = 100 * time.Millisecond
 
-// RedisConfig says how the embedded Redis server listens.
+// RedisConfig configures the embedded Redis server.
 type RedisConfig struct {
 	// Port on 127.0.0.1; 0 takes a free one.
 	Port int
@@ -35,7 +35,7 @@ type Redis struct {
 }
 
 // StartRedis starts an empty server. Keys expire in real time, at most 100 ms late. Like a real server it names its
-// run in `INFO server` (run_id), by which a client sees that its data may be gone after a restart.
+// run in `INFO server` (run_id), so that a client notices a restart, after which the data may be gone.
 func StartRedis(cfg RedisConfig) (*Redis, error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr(net.JoinHostPort(loopback, strconv.Itoa(cfg.Port))); err != nil {
@@ -86,8 +86,8 @@ type serverInfo struct {
 	started time.Time
 }
 
-// infoServer answers INFO without a section and `INFO server`, which the library does not know; everything else goes
-// on to the library.
+// infoServer answers INFO without a section and `INFO server`, which the library does not know. The library answers
+// everything else.
 func infoServer(info serverInfo) server.Hook {
 	return func(peer *server.Peer, cmd string, args ...string) bool {
 		if cmd != "INFO" || len(args) > 1 {

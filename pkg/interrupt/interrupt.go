@@ -1,9 +1,9 @@
-// Package interrupt turns SIGINT and SIGTERM into the stages in which a program ends.
+// Package interrupt turns SIGINT and SIGTERM into stages of the end of a program.
 //
 // Invariants:
 //
-//   - Each signal is one stage, in the order given; a signal that comes while a stage is at work is the next one.
-//   - No signal is lost: after the last stage, a further one does to the process what it does to any.
+//   - Each signal starts one stage, in the given order, also while an earlier stage is still at work.
+//   - No signal is lost: after the last stage, a further signal does what it does to any process.
 package interrupt
 
 import (
@@ -12,10 +12,11 @@ import (
 	"syscall"
 )
 
-// Watch calls one stage for each SIGINT or SIGTERM from now on. A stage must not block. One that gives false has nothing to do, and leaves
-// the signal to the next; what the last leaves, and what comes after it, ends the process as an uncaught signal does.
+// Watch calls one stage for each SIGINT or SIGTERM from now on. A stage must not block. If it has nothing to do, it
+// returns false, and the next stage is called. A signal for which no stage is left ends the process as an uncaught
+// signal does.
 //
-// The function ends the watch; it is to be called once the program has ended in an orderly way, or not at all.
+// The caller calls stop, once, when the program has ended in an orderly way, or never.
 func Watch(stages ...func() bool) (stop func()) {
 	signals := make(chan os.Signal, len(stages)+1)
 	done := make(chan struct{})
@@ -24,11 +25,11 @@ func Watch(stages ...func() bool) (stop func()) {
 		for {
 			select {
 			case s := <-signals:
-				taken := false
-				for len(stages) > 0 && !taken {
-					taken, stages = stages[0](), stages[1:]
+				handled := false
+				for len(stages) > 0 && !handled {
+					handled, stages = stages[0](), stages[1:]
 				}
-				if !taken {
+				if !handled {
 					die(s)
 					return
 				}
@@ -43,12 +44,12 @@ func Watch(stages ...func() bool) (stop func()) {
 	}
 }
 
-// die has a caught signal end the process after all.
+// die ends the process as if the signal had not been caught.
 func die(s os.Signal) {
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
-		return // there is no such system
+		return // no system fails here
 	}
 	if self.Signal(s) != nil { // Windows sends none
 		_ = self.Kill()

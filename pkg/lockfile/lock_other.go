@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// lock refuses: what cannot be kept to one process is not to be used at all.
+// lock fails: without a lock nothing may be used that is for one process only.
 func lock(*os.File) error { return errors.ErrUnsupported }

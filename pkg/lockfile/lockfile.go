@@ -1,9 +1,12 @@
-// Package lockfile keeps a second process away from what one process at a time may use: it holds an exclusive lock on a file.
+// Package lockfile keeps other processes away from what only one process at a time may use, by an exclusive lock on a
+// file.
 //
 // Invariants:
 //
-//   - The operating system holds the lock, for this process: it ends with the process, however that ends, and no child inherits it.
-//   - The file stays when the lock is given up. To remove it would let two processes hold the lock, each on another file of the name.
+//   - The operating system holds the lock for this process. It ends with the process, however that ends, and no child
+//     inherits it.
+//   - The file stays when the lock is released. If it were removed, two processes could hold the lock on two files of
+//     the same name.
 package lockfile
 
 import (
@@ -16,7 +19,7 @@ import (
 	"sync"
 )
 
-// ErrHeld says that another holder has the lock.
+// ErrHeld means that another holder has the lock.
 var ErrHeld = errors.New("in use by another process")
 
 // Lock is a lock that is held.
@@ -26,8 +29,8 @@ type Lock struct {
 	err     error
 }
 
-// Acquire takes the lock of a file, which it makes where there is none, without waiting. The error is ErrHeld if it is held already, also by
-// this process; it names the file and, where the holder has said it, the holder's process id.
+// Acquire locks a file without waiting. It creates the file if there is none. The error is ErrHeld if the lock is held
+// already, also by this process; it names the file and, if known, the process id of the holder.
 func Acquire(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -48,7 +51,7 @@ func Acquire(path string) (*Lock, error) {
 	return &Lock{file: f}, nil
 }
 
-// Release gives the lock up. Further calls do nothing.
+// Release releases the lock. Further calls do nothing.
 func (l *Lock) Release() error {
 	l.release.Do(func() {
 		if err := l.file.Close(); err != nil {
@@ -58,7 +61,7 @@ func (l *Lock) Release() error {
 	return l.err
 }
 
-// sign writes down who holds the lock, for the error of whoever comes next.
+// sign writes the process id into the file, for the error that other processes get.
 func sign(f *os.File) error {
 	text := strconv.Itoa(os.Getpid()) + "\n"
 	if _, err := f.WriteAt([]byte(text), 0); err != nil {
@@ -67,7 +70,7 @@ func sign(f *os.File) error {
 	return f.Truncate(int64(len(text))) //nolint:wrapcheck // the caller names the file
 }
 
-// holderOf says who has written itself down, as the end of a sentence; empty where nobody can be read.
+// holderOf returns the process id in the file, as the end of a sentence, or "" if there is none.
 func holderOf(f *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 20))
 	if err != nil {

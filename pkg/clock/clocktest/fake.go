@@ -1,7 +1,7 @@
-// Package clocktest has a clock that a test turns by hand.
+// Package clocktest has a clock that a test moves by hand.
 //
-// Invariants: time moves only in Advance, Suspend and StepWall; timers fire only in Advance (and at once when armed for now or
-// earlier), the earliest first, those of one moment in the order in which they were armed.
+// Invariants: time moves only in Advance, Suspend and StepWall; timers fire only in Advance (and at once when armed for
+// now or earlier), the earliest first, those of one moment in the order in which they were armed.
 package clocktest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/clock"
 )
 
-// Fake is a clock that stands still until it is turned. It is safe for concurrent use.
+// Fake is a clock that stands still until a test moves it. It is safe for concurrent use.
 type Fake struct {
 	mu      sync.Mutex
 	changed *sync.Cond // the number of armed timers went up
@@ -54,7 +54,8 @@ func (f *Fake) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// Advance moves all time on by d and fires the timers that come due. Goroutines that they wake see the time after the whole step.
+// Advance moves all time on by d and fires the timers that come due. Goroutines that they wake see the time after the
+// whole step.
 func (f *Fake) Advance(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
