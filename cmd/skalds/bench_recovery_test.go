@@ -8,8 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/client"
 )
 
-// A node whose process is asked to end gives its tasks away at once. A kill takes the whole wait for a silent node: that is for the chaos
-// suite, and to be measured.
+// A node whose process is asked to end gives its tasks away at once. A kill takes the whole wait for a silent node:
+// that is for the chaos suite, and to be measured.
 func TestBenchRecovery(t *testing.T) {
 	d := startDev(t)
 	t.Setenv(asProgram, "1") // of the node processes that the bench starts

@@ -86,7 +86,8 @@ func TestS20_TheEndOfAShortHandlerArrives(t *testing.T) {
 	}
 }
 
-// TestBenchLatency: tasks at a steady pace. What they take is for people to read, not for a test: see TestC35 and TestS12.
+// TestBenchLatency: tasks at a steady pace. What they take is for people to read, not for a test: see TestC35 and
+// TestS12.
 func TestBenchLatency(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)

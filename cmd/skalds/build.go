@@ -27,7 +27,8 @@ func newLogger(w io.Writer, level slog.Level) logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// openStore makes the store of the tasks. A database that does not answer yet is waited for until ctx ends; the log says so once.
+// openStore makes the store of the tasks. A database that does not answer yet is waited for until ctx ends; the log
+// says so once.
 func openStore(ctx context.Context, c *config.Controller, log logger) (store.Store, error) {
 	switch c.Store {
 	case config.StoreMemory:

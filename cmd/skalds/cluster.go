@@ -29,7 +29,8 @@ const (
 	devPartitions = 4
 )
 
-// cluster is all that `skalds dev` runs. Its parts talk to each other over the real protocols, as those of a real one do.
+// cluster is all that `skalds dev` runs. Its parts talk to each other over the real protocols, as those of a real one
+// do.
 type cluster struct {
 	lock  *lockfile.Lock // of the data directory; nil without one
 	kafka *embedded.Kafka

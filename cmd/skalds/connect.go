@@ -78,8 +78,8 @@ func askCommand[T any](cmd *cobra.Command, question func(context.Context, *clien
 	return cmd
 }
 
-// each does one thing to each of these, as long as the server can be reached, and gives what came of those to which it was done. One that is
-// refused does not keep the others from it.
+// each does one thing to each of these, as long as the server can be reached, and gives what came of those to which it
+// was done. One that is refused does not keep the others from it.
 func each[T any](ctx context.Context, ids []string, do func(id string) (T, error)) ([]T, error) {
 	done := make([]T, 0, len(ids))
 	var errs []error

@@ -73,7 +73,8 @@ func awaitAll(t *testing.T, c *client.Client, prefix string, n int64, statuses .
 	}
 }
 
-// TestDataOutlivesAKill kills `skalds dev` while it works, twice: every task that was acknowledged comes to its end, once, with its own result.
+// TestDataOutlivesAKill kills `skalds dev` while it works, twice: every task that was acknowledged comes to its end,
+// once, with its own result.
 func TestDataOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	const tasks, batch = 2000, 500

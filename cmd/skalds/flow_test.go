@@ -11,7 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestTheHelpOfAnExplanationHelps does what keeps a task waiting, asks why it waits, and does what the answer says: then the task ends.
+// TestTheHelpOfAnExplanationHelps does what keeps a task waiting, asks why it waits, and does what the answer says:
+// then the task ends.
 func TestTheHelpOfAnExplanationHelps(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--nodes", "1")

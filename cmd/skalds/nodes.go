@@ -114,7 +114,7 @@ func printNodes(w io.Writer, f format, nodes []client.Node) error {
 	}
 	t := columns(w)
 	if f == asTable {
-		if err := row(t, "ID", "STATE", "MODE", "RUNNING", "QUEUED", "SLOTS", "CPU", "MEMORY", "FINISHED", "CLASSES", "LABELS", "UP"); err != nil {
+		if err := row(t, "ID", "STATE", "MODE", "RUNNING", "QUEUED", "SLOTS", "CPU", "MEMORY", "ENDED", "CLASSES", "LABELS", "UP"); err != nil {
 			return err
 		}
 	}

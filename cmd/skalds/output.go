@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"github.com/skalds-go/skalds/pkg/client"
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 // format is how a command prints what the server said.
@@ -34,7 +38,8 @@ func (f *format) Set(text string) error {
 	return fmt.Errorf("must be %s, %s or %s", asTable, asJSON, asName)
 }
 
-// printf prints an answer. One that cannot be printed is an error: whoever reads it would take half of it for the whole.
+// printf prints an answer. One that cannot be printed is an error: whoever reads it would take half of it for the
+// whole.
 func printf(w io.Writer, format string, args ...any) error {
 	if _, err := fmt.Fprintf(w, format, args...); err != nil {
 		return fmt.Errorf("print the answer: %w", err)
@@ -128,23 +133,29 @@ func flush(w *tabwriter.Writer) error {
 	return nil
 }
 
-// age is how long ago a time (epoch ms) was, in its two largest units; "-" for none.
+// age formats how long ago a time (epoch ms) was; "-" if there is none.
 func age(ms int64, now time.Time) string {
-	if ms == 0 {
+	if ms <= 0 {
 		return "-"
 	}
 	return human(now.Sub(time.UnixMilli(ms)))
 }
 
-// between is the length of time from one time (epoch ms) to another; "-" where one of them is missing.
-func between(from, to int64) string {
-	if from == 0 || to == 0 {
+// length formats a length of time that may not be known; "-" if it is not.
+func length(d time.Duration, known bool) string {
+	if !known {
 		return "-"
 	}
-	return human(time.Duration(to-from) * time.Millisecond)
+	return human(d)
 }
 
-// human shows a length of time as people say it. Less than nothing, which two clocks may make of it, is nothing.
+// percent formats a part of a hundred with at most one digit after the point.
+func percent(p float64) string {
+	return strconv.FormatFloat(math.Round(p*10)/10, 'f', -1, 64) + " %"
+}
+
+// human formats a length of time in its two largest units. Less than nothing, which two clocks may make of it, is
+// nothing.
 func human(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(big time.Duration, bigName string, small time.Duration, smallName string) string {
@@ -169,12 +180,16 @@ func human(d time.Duration) string {
 	return two(day, "d", time.Hour, "h")
 }
 
-// moment shows a time (epoch ms) in full, with its age.
-func moment(ms int64, now time.Time) string {
-	if ms == 0 {
+// moment formats a time of a task (epoch ms) in full, with its age if that is known; "" if there is none.
+func moment(t *task.Task, ms int64, now time.Time) string {
+	if ms <= 0 {
 		return ""
 	}
-	return time.UnixMilli(ms).Format("2006-01-02 15:04:05.000 MST") + " (" + age(ms, now) + " ago)"
+	text := time.UnixMilli(ms).Format("2006-01-02 15:04:05.000 MST")
+	if d, known := client.Age(t, ms, now); known {
+		text += " (" + human(d) + " ago)"
+	}
+	return text
 }
 
 // thousands writes a number with commas.
@@ -186,7 +201,7 @@ func thousands(n int64) string {
 	return text
 }
 
-// isTerminal says whether w is a terminal, as far as the standard library can tell.
+// isTerminal reports whether w is a terminal, as far as the standard library can tell.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -48,23 +48,75 @@ func TestThousands(t *testing.T) {
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(100_000)
-	for name, got := range map[string]string{
-		"no age":     age(0, now),
-		"no start":   between(0, 5),
-		"no end":     between(5, 0),
-		"an age":     strings.Replace(age(98_000, now), "2s", "-", 1),
-		"a duration": strings.Replace(between(98_000, 100_000), "2s", "-", 1),
+	for name, tt := range map[string]struct{ got, want string }{
+		"age":                  {age(98_000, now), "2s"},
+		"no age":               {age(0, now), "-"},
+		"age of what is ahead": {age(103_000, now), "0ms"},
+		"age before all times": {age(-5, now), "-"},
+		"length":               {length(2*time.Second, true), "2s"},
+		"no length":            {length(0, false), "-"},
+		"no moment":            {moment(&task.Task{}, 0, now), ""},
+		"progress":             {percent(70.0 / 3), "23.3 %"},
+		"rounded up":           {percent(99.96), "100 %"},
+		"half":                 {percent(12.5), "12.5 %"},
 	} {
-		if got != "-" {
-			t.Errorf("%s is %q", name, got)
+		if tt.got != tt.want {
+			t.Errorf("%s is %q, want %q", name, tt.got, tt.want)
 		}
 	}
-	if got := moment(0, now); got != "" {
-		t.Errorf("no moment is %q", got)
-	}
-	running := task.Task{LifecycleStatus: task.Running, StartDateTime: 99_000}
-	if got := duration(&running, now); got != "1s" {
-		t.Errorf("it has been running for %q", got)
+}
+
+// TestTimesOfATask prints tasks whose times are missing or in the wrong order: nothing is made up for them.
+func TestTimesOfATask(t *testing.T) {
+	t.Parallel()
+	created := time.Now().Add(-time.Hour).UnixMilli()
+	const second = 1000
+	for name, tt := range map[string]struct {
+		task    task.Task
+		holds   []string
+		without []string
+	}{
+		"finished": {
+			task.Task{
+				LifecycleStatus: task.Finished, Attempt: 1, CreateDateTime: created,
+				StartDateTime: created + 2*second, FinishDateTime: created + 5*second,
+			},
+			[]string{"Waited    2s\n", "Duration  3s\n", "(59m55s ago)"}, nil,
+		},
+		"retried": {
+			task.Task{
+				LifecycleStatus: task.Running, Attempt: 2, Failures: 1, CreateDateTime: created, StartDateTime: created + 90*second,
+				Attempts: []task.Run{{Attempt: 1, StartDateTime: created, FinishDateTime: created + 80*second, Outcome: "failed"}},
+			},
+			[]string{"Waited    10s\n", "Duration  58m30s\n"}, nil,
+		},
+		"never ran": {
+			task.Task{LifecycleStatus: task.Cancelled, CreateDateTime: created, FinishDateTime: 5 * second},
+			[]string{"Finished  "}, []string{"Waited", "Duration", "5:00.000 UTC ("},
+		},
+		"no times": {task.Task{LifecycleStatus: task.Finished}, nil, []string{"ago", "Created", "Waited", "Duration"}},
+		"wrong order": {
+			task.Task{
+				LifecycleStatus: task.Failed, Attempt: 1, CreateDateTime: created,
+				StartDateTime: created + 2*second, FinishDateTime: created + second,
+			},
+			[]string{"Waited    2s\n"}, []string{"Duration"},
+		},
+	} {
+		var b bytes.Buffer
+		if err := printTask(&b, asTable, &tt.task); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range tt.holds {
+			if !strings.Contains(b.String(), text) {
+				t.Errorf("%s: it does not hold %q:\n%s", name, text, b.String())
+			}
+		}
+		for _, text := range tt.without {
+			if strings.Contains(b.String(), text) {
+				t.Errorf("%s: it holds %q:\n%s", name, text, b.String())
+			}
+		}
 	}
 }
 
@@ -190,9 +242,9 @@ func TestPrintNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "" +
-		"ID   STATE   MODE  RUNNING  QUEUED  SLOTS  CPU     MEMORY        FINISHED  CLASSES          LABELS  UP\n" +
-		"new  online  node  2        1       5/16   0.31/8  100/4096 MiB  0         echo,resize 3/4  -       -\n" +
-		"old  online  node  0        0       0/4    0.50    1 MiB         0         echo             -       -\n"
+		"ID   STATE   MODE  RUNNING  QUEUED  SLOTS  CPU     MEMORY        ENDED  CLASSES          LABELS  UP\n" +
+		"new  online  node  2        1       5/16   0.31/8  100/4096 MiB  0      echo,resize 3/4  -       -\n" +
+		"old  online  node  0        0       0/4    0.50    1 MiB         0      echo             -       -\n"
 	if list.String() != want {
 		t.Errorf("got\n%q, want\n%q", list.String(), want)
 	}

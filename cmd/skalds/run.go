@@ -85,7 +85,8 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd: cmd, text: fmt.Sprintf(format, args...)}
 }
 
-// arguments takes exactly these, by the names they have in the usage; a last one that ends in "..." stands for one or more.
+// arguments takes exactly these, by the names they have in the usage; a last one that ends in "..." stands for one or
+// more.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		open := len(names) > 0 && strings.HasSuffix(names[len(names)-1], "...")

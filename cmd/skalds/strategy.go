@@ -70,7 +70,11 @@ func printDispatcher(w io.Writer, f format, d *client.Dispatcher, now time.Time)
 		return p.flush()
 	}
 	p.add("Nodes", strconv.Itoa(d.Nodes))
-	p.add("Rounds", thousands(d.Rounds)+", the last "+age(d.LastRoundAt, now)+" ago")
+	rounds := thousands(d.Rounds)
+	if d.LastRoundAt > 0 {
+		rounds += ", the last " + age(d.LastRoundAt, now) + " ago"
+	}
+	p.add("Rounds", rounds)
 	placed := thousands(d.Placed)
 	if d.Failed+d.Lost > 0 {
 		placed += fmt.Sprintf("; %s could not be published, %s lost to other changes", thousands(d.Failed), thousands(d.Lost))

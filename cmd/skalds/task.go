@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
@@ -44,17 +45,17 @@ func printTask(w io.Writer, f format, t *task.Task) error {
 	p.add("Priority", strconv.Itoa(t.Priority))
 	p.add("Attempt", strconv.FormatInt(t.Attempt, 10))
 	p.addIf("Idempotency key", t.IdempotencyKey)
-	p.add("Created", moment(t.CreateDateTime, now))
-	p.addIf("Started", moment(t.StartDateTime, now))
-	p.addIf("Finished", moment(t.FinishDateTime, now))
-	if t.StartDateTime != 0 {
-		p.add("Waited", between(t.CreateDateTime, t.StartDateTime))
-		if t.FinishDateTime != 0 {
-			p.add("Duration", between(t.StartDateTime, t.FinishDateTime))
-		}
+	p.addIf("Created", moment(t, t.CreateDateTime, now))
+	p.addIf("Started", moment(t, t.StartDateTime, now))
+	p.addIf("Finished", moment(t, t.FinishDateTime, now))
+	if d, known := client.Waited(t); known {
+		p.add("Waited", human(d))
+	}
+	if d, known := client.Ran(t, now); known {
+		p.add("Duration", human(d))
 	}
 	if t.Progress != nil {
-		p.add("Progress", strconv.FormatFloat(t.Progress.Percent, 'f', -1, 64)+" % "+t.Progress.Message)
+		p.add("Progress", percent(t.Progress.Percent)+" "+t.Progress.Message)
 	}
 	p.addIf("Attachments", jsonText(t.Attachments))
 	p.addIf("Result", jsonText(t.Result))
@@ -118,20 +119,12 @@ func (t *taskTable) lines(list []task.Task) error {
 	t.any = true
 	for i := range list {
 		s := &list[i]
-		err := row(w, s.ID, s.ClassName, statusText(s), s.Priority, s.Executor, s.Attempt, age(s.CreateDateTime, now), duration(s, now))
+		err := row(w, s.ID, s.ClassName, statusText(s), s.Priority, s.Executor, s.Attempt, age(s.CreateDateTime, now), length(client.Ran(s, now)))
 		if err != nil {
 			return err
 		}
 	}
 	return flush(w)
-}
-
-// duration is how long a task ran, or has been running.
-func duration(t *task.Task, now time.Time) string {
-	if t.LifecycleStatus == task.Running {
-		return age(t.StartDateTime, now)
-	}
-	return between(t.StartDateTime, t.FinishDateTime)
 }
 
 // one prints one task as a name or as an element of a JSON array.

@@ -48,8 +48,8 @@ func printExplanation(w io.Writer, f format, e *client.Explanation, now time.Tim
 	p.add("Reason", e.Reason)
 	p.add("Status", string(e.Status))
 	p.addIf("Queue", e.Queue)
-	if e.Until > 0 {
-		p.add("Until", "in "+human(time.UnixMilli(e.Until).Sub(now)))
+	if left := time.UnixMilli(e.Until).Sub(now); e.Until > 0 && left > 0 {
+		p.add("Until", "in "+human(left))
 	}
 	if pl := e.Placement; pl != nil {
 		p.add("Strategy", pl.Strategy)

@@ -54,7 +54,8 @@ func fieldsOf(v reflect.Value, dev string) []field {
 	return all
 }
 
-// follow gives the field the default that goes by another one's value: that, or so many times that, as far as the range allows.
+// follow gives the field the default that goes by another one's value: that, or so many times that, as far as the range
+// allows.
 func (f field) follow(other reflect.Value) {
 	if f.times == "" {
 		f.value.Set(other)

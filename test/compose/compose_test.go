@@ -81,8 +81,8 @@ var notPassed = map[string]string{
 	"SKALD_ID":               "all nodes would share it",
 }
 
-// Every variable of .env.example reaches the processes that read it, and no others. That .env.example has every variable
-// is a test of pkg/config.
+// Every variable of .env.example reaches the processes that read it, and no others. That .env.example has every
+// variable is a test of pkg/config.
 func TestEveryVariableReachesItsProcesses(t *testing.T) {
 	t.Parallel()
 	const probe = "probe"

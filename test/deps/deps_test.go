@@ -1,5 +1,5 @@
-// Package deps_test looks at what is linked into the binary: no library that only tests need. The import floors between our own
-// packages are depguard's, in .golangci.yaml.
+// Package deps_test looks at what is linked into the binary: no library that only tests need. The import floors between
+// our own packages are depguard's, in .golangci.yaml.
 package deps_test
 
 import (
@@ -93,8 +93,8 @@ func linked(t *testing.T, program string) []string {
 	return strings.Fields(string(out))
 }
 
-// dependOnSources reads every Go file that may be linked in, so that go test runs the test again when one changes: it sees the
-// files that a test opens, and not those that a child process does.
+// dependOnSources reads every Go file that may be linked in, so that go test runs the test again when one changes: it
+// sees the files that a test opens, and not those that a child process does.
 func dependOnSources(t *testing.T) {
 	t.Helper()
 

@@ -103,7 +103,8 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// tracked returns the text of every tracked file by its path from the root. Without git or its directory the test is skipped.
+// tracked returns the text of every tracked file by its path from the root. Without git or its directory the test is
+// skipped.
 func tracked(t *testing.T) map[string][]byte {
 	t.Helper()
 

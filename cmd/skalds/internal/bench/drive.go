@@ -126,8 +126,8 @@ func (b *bench) submit(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// awaitEnds returns when no task of the run is open, or nothing has moved for the timeout. It goes by the nodes' counters, which cost the
-// server next to nothing, and asks for the tasks only when those have arrived or stand still.
+// awaitEnds returns when no task of the run is open, or nothing has moved for the timeout. It goes by the nodes'
+// counters, which cost the server next to nothing, and asks for the tasks only when those have arrived or stand still.
 func (b *bench) awaitEnds(ctx context.Context, before nodeCounts) error {
 	tick := time.NewTicker(pollPause)
 	defer tick.Stop()

@@ -73,7 +73,8 @@ type leaderBench struct {
 	killed           time.Time
 }
 
-// start starts two controllers and their nodes, and returns when all are ready. They live until life ends, or end is called.
+// start starts two controllers and their nodes, and returns when all are ready. They live until life ends, or end is
+// called.
 func (l *leaderBench) start(life, ctx context.Context) error {
 	members := make([]member, 2)
 	for i := range members {

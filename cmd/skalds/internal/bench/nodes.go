@@ -59,8 +59,8 @@ func (n nodeCounts) since(other nodeCounts) int {
 	return int(sum)
 }
 
-// idle reports whether every node has sent two heartbeats since other, so that the later one was made after that moment, and holds
-// nothing any more.
+// idle reports whether every node has sent two heartbeats since other, so that the later one was made after that
+// moment, and holds nothing any more.
 func (n nodeCounts) idle(other nodeCounts) bool {
 	for id, c := range n {
 		if c.heartbeat < other[id].heartbeat+2 || c.held > 0 {

@@ -70,7 +70,8 @@ type run struct {
 	attempt   int64
 }
 
-// evaluate makes the report. extra is how many runs the nodes counted beyond one for each task; negative = they could not be asked.
+// evaluate makes the report. extra is how many runs the nodes counted beyond one for each task; negative = they could
+// not be asked.
 func evaluate(scenario string, runs []run, extra int) Report {
 	r := Report{Scenario: scenario, Tasks: len(runs)}
 	var start, finish []int64
