@@ -200,7 +200,7 @@ func TestStartOrderDoesNotMatter(t *testing.T) {
 	port := func(i int) string { _, p, _ := strings.Cut(env[i], "="); return p }
 	n := start(t, env, "node")
 	c := start(t, env, "controller")
-	n.err.await(t, "for=Kafka")
+	n.err.await(t, "waits for Kafka")
 	c.err.await(t, "the topics are not ready")
 	server := "http://127.0.0.1:" + port(2)
 	if a := want(t, exitNo, "health", "--server", server); !strings.Contains(a.err, "not ready: ") || !strings.Contains(a.err, "kafka") {
