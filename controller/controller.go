@@ -149,7 +149,7 @@ const apiGrace = 5 * time.Second
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	asked := backend.New(backend.Deps{
 		ID: c.id, Config: c.cfg, Store: c.deps.Store, Registry: c.deps.Registry, Bus: c.deps.Bus, Topics: c.topics.Err, Leading: c.leading,
-		DrainsStored: c.terms.DrainsStored, Clock: c.deps.Clock, Peers: c.deps.Peers,
+		DrainsStored: c.terms.FollowDrains, Clock: c.deps.Clock, Peers: c.deps.Peers,
 	})
 	handler := api.New(api.Deps{
 		Tasks: c.deps.Store, StoreName: backend.StoreName(c.cfg.Store), Nodes: c.deps.Registry, Backend: asked, Wake: c.terms.Stored,

@@ -35,6 +35,7 @@ func (s *server) registerFleet(api huma.API) {
 // known is what the leader knows of nodes beyond their heartbeats, if it can be asked.
 type known struct {
 	cordoned map[string]client.Cordon
+	draining map[string]bool             // nodes that people drain
 	gone     map[string]*client.GoneNode // the latest incarnation of each id
 	missing  string                      // why it is not known
 }
@@ -51,7 +52,10 @@ func (s *server) known(ctx context.Context) known {
 		s.Log.WarnContext(ctx, "api: nodes are shown without what only the leader knows of them", "error", err)
 		return known{missing: err.Error()}
 	}
-	k := known{cordoned: f.Cordoned, gone: make(map[string]*client.GoneNode, len(f.Gone))}
+	k := known{cordoned: f.Cordoned, draining: make(map[string]bool, len(f.Draining)), gone: make(map[string]*client.GoneNode, len(f.Gone))}
+	for _, id := range f.Draining {
+		k.draining[id] = true
+	}
 	for i := range f.Gone {
 		if g := &f.Gone[i]; k.gone[g.ID] == nil { // the last is the first
 			k.gone[g.ID] = g

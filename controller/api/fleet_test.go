@@ -73,3 +73,21 @@ func TestNodesWithoutALeader(t *testing.T) {
 	f.disp.unled = errors.New("broken")
 	wantProblem(t, f.do(t, http.MethodGet, "/api/system/fleet", ""), http.StatusInternalServerError)
 }
+
+// A node that a person drains is shown so before its heartbeats say it; one that is gone is shown as gone.
+func TestADrainIsShownAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.disp.fleet.Draining = []string{"n1", "n3"}
+	f.disp.fleet.Gone = []client.GoneNode{{ID: "n3", How: "lost"}}
+	f.nodes.list = []registry.Node{{ID: "n1", State: registry.Online}, {ID: "n2", State: registry.Online}}
+	page := want[client.NodePage](t, f.do(t, http.MethodGet, "/api/skalds", ""), http.StatusOK)
+	for i, state := range []registry.State{registry.Draining, registry.Online, "lost"} {
+		if n := page.Items[i]; n.State != state || n.Status != string(state) {
+			t.Errorf("%s is shown as %s, %s; want %s", n.ID, n.State, n.Status, state)
+		}
+	}
+	if one := want[client.Node](t, f.do(t, http.MethodGet, "/api/skalds/n1", ""), http.StatusOK); one.State != registry.Draining {
+		t.Errorf("n1 is shown as %s", one.State)
+	}
+}

@@ -192,9 +192,12 @@ func (s *server) nodeOf(n *registry.Node, k *known, now int64) client.Node {
 	if c, ok := k.cordoned[n.ID]; ok {
 		cordon = &c
 	}
+	if k.draining[n.ID] && n.State == registry.Online {
+		beat.State = registry.Draining // its heartbeats will say so as soon as it knows
+	}
 	return client.Node{
 		Node: beat, Cordon: cordon, Invalid: registry.Validate(n, now),
-		Type: n.Mode, Status: string(n.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
+		Type: n.Mode, Status: string(beat.State), LastHeartbeat: strconv.FormatInt(s.beats.seenAt(n, now), 10),
 		SupportedTasks: beat.Classes, Heartbeat: n.Counter, TaskCount: n.Running + n.Queued,
 	}
 }

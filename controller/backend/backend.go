@@ -27,6 +27,7 @@ import (
 type Store interface {
 	Dispatcher(ctx context.Context) (store.Dispatcher, error)
 	SwapDispatcher(ctx context.Context, d store.Dispatcher) (bool, error)
+	Draining(ctx context.Context) ([]string, error)
 	SetDraining(ctx context.Context, node string, draining bool) error
 	Leader(ctx context.Context) (store.Leader, error)
 	Counts(ctx context.Context) (map[task.Status]int64, error)
@@ -64,8 +65,9 @@ type Deps struct {
 	Topics func() error
 	// Leading returns the leadership of this controller; nil while it follows.
 	Leading func() *Leadership
-	// DrainsStored is called after a node's drain, or its end, was stored.
-	DrainsStored func()
+	// DrainsStored is called after a node's drain, or its end, was stored. When it returns without an error, and this
+	// controller leads, nothing is placed on nodes that drain.
+	DrainsStored func(context.Context) error
 	Clock        clock.Clock
 	// Peers carries what this controller asks the one that leads; nil is [http.DefaultTransport].
 	Peers http.RoundTripper

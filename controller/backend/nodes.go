@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/skalds-go/skalds/pkg/client"
 )
@@ -11,9 +12,13 @@ func (b *Backend) Fleet(ctx context.Context) (client.Fleet, error) {
 	return ask(ctx, b, b.fleet, (*client.Client).Fleet)
 }
 
-func (b *Backend) fleet(_ context.Context, l *Leadership) (client.Fleet, error) {
+func (b *Backend) fleet(ctx context.Context, l *Leadership) (client.Fleet, error) {
+	draining, err := b.deps.Store.Draining(ctx)
+	if err != nil {
+		return client.Fleet{}, fmt.Errorf("read which nodes drain: %w", err)
+	}
 	boot, now := b.deps.Clock.Boot(), b.deps.Clock.Now()
-	f := client.Fleet{Cordoned: map[string]client.Cordon{}, Gone: []client.GoneNode{}}
+	f := client.Fleet{Cordoned: map[string]client.Cordon{}, Draining: append([]string{}, draining...), Gone: []client.GoneNode{}}
 	for id, c := range l.Fleet.AllCordoned(boot) {
 		f.Cordoned[id] = client.Cordon{Reason: c.Reason, Since: now.Add(c.Since - boot).UnixMilli(), Until: now.Add(c.Until - boot).UnixMilli()}
 	}

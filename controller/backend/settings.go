@@ -99,12 +99,14 @@ func (b *Backend) carryOut(ctx context.Context, d *store.Dispatcher) {
 	}
 }
 
-// SetDraining stores that a node is to be drained, or no longer. The leader follows: at once if it is this process, else with
-// its next round.
+// SetDraining stores that a node must drain, or no longer. If this process leads, it follows before SetDraining returns;
+// another leader follows with its next round.
 func (b *Backend) SetDraining(ctx context.Context, node string, draining bool) error {
 	if err := b.deps.Store.SetDraining(ctx, node, draining); err != nil {
 		return fmt.Errorf("store that a node is drained: %w", err)
 	}
-	b.deps.DrainsStored()
+	if err := b.deps.DrainsStored(ctx); err != nil {
+		return fmt.Errorf("the drain is stored, but not yet followed: %w", err)
+	}
 	return nil
 }

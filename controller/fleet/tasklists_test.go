@@ -15,7 +15,9 @@ import (
 func TestMissingClaims(t *testing.T) {
 	t.Parallel()
 	report := func(kind task.Kind, beat int64) func(f *fleet.Fleet) {
-		return func(f *fleet.Fleet) { f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: kind, Heartbeat: beat}) }
+		return func(f *fleet.Fleet) {
+			f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: kind, Heartbeat: beat})
+		}
 	}
 	held := []registry.HeldTask{{ID: "t1", Attempt: 1, ClaimID: "c1", State: task.ReportFinished}}
 	for name, c := range map[string]struct {

@@ -97,9 +97,10 @@ func (h *Holder) SettingsStored(d store.Dispatcher) {
 // DrainsStored has this controller's term look at once which nodes are to be drained.
 func (h *Holder) DrainsStored() { h.wakes.Membership.Signal() }
 
-// FollowDraining has this controller's term, if it acts, read which nodes are to be drained. When it returns without an error, the
-// term's fleet shows them. DrainsStored has that done, too, but does not wait for it.
-func (h *Holder) FollowDraining(ctx context.Context) error {
+// FollowDrains does what DrainsStored does, and waits until the term, if this controller has one that acts, places nothing
+// on nodes that drain. The nodes are told later.
+func (h *Holder) FollowDrains(ctx context.Context) error {
+	h.DrainsStored()
 	if t := h.Acting(); t != nil {
 		return t.monitor.FollowDraining(ctx)
 	}

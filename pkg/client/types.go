@@ -122,6 +122,7 @@ type GoneNode struct {
 // Fleet is what the leader knows of nodes beyond their heartbeats.
 type Fleet struct {
 	Cordoned map[string]Cordon `json:"cordoned" doc:"Nodes that take no new work for a time, by id."`
+	Draining []string          `json:"draining" nullable:"false" doc:"Nodes that people drain, by id, as soon as that is stored."`
 	Gone     []GoneNode        `json:"gone" nullable:"false" doc:"Nodes that have gone within 15 minutes, at most 1,000, the last first."`
 }
 
