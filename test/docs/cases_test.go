@@ -27,8 +27,8 @@ var (
 	inText = regexp.MustCompile(`\b(C\d{2}|S\d{1,2})\b`)
 )
 
-// carriers maps each number to the tests that carry it. A test is written as "dir.TestName", "dir: name of a subtest", or as the name of
-// a file in which a comment has the number.
+// carriers maps each number to the tests that carry it. A test is written as "dir.TestName", "dir: name of a subtest",
+// or as the name of a file in which a comment has the number.
 type carriers map[string][]string
 
 func (c carriers) add(number, test string) {

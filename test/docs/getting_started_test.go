@@ -42,7 +42,8 @@ var (
 //   - sh running: the commands keep running in a shell of their own, which starts in the present folder.
 //   - sh install: is left out; the test builds the program from the checkout.
 //   - go NAME: is written to the file NAME in the present folder.
-//   - text: each line stands in the output of the last command. A command alone in its block is repeated until that holds.
+//   - text: each line stands in the output of the last command. A command alone in its block is repeated until that
+//     holds.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 
@@ -127,8 +128,8 @@ func newReader(t *testing.T) *reader {
 // ownVariables are the beginnings of the names of variables that must not reach the page from outside.
 var ownVariables = []string{"API_", "KAFKA_", "REDIS_", "SKALD", "NODE_", "LOG_LEVEL", "PWD", "OLDPWD"}
 
-// useCheckout returns the commands that make a module use the checkout, and the very versions that the checkout uses: they are in the
-// module cache, since this test was built with them.
+// useCheckout returns the commands that make a module use the checkout, and the very versions that the checkout uses:
+// they are in the module cache, since this test was built with them.
 func useCheckout(t *testing.T, checkout string) string {
 	t.Helper()
 	edit := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
@@ -301,7 +302,8 @@ func (r *reader) keepRunning(b block) {
 	r.run(block{line: b.line, text: "export " + strings.Join(variables, " ") + "\n"})
 }
 
-// expect looks for each line of want in the output, whatever blanks it has. Where the commands are one, it may take some time.
+// expect looks for each line of want in the output, whatever blanks it has. Where the commands are one, it may take
+// some time.
 func (r *reader) expect(want, of block, output string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)

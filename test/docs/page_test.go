@@ -1,5 +1,5 @@
-// Package docs_test keeps the documentation true: it runs the commands of docs/getting-started.md, and compares docs/cases.md with the
-// tests.
+// Package docs_test keeps the documentation true: it runs the commands of docs/getting-started.md, and compares
+// docs/cases.md with the tests.
 package docs_test
 
 import (
