@@ -60,7 +60,7 @@ type AssignedTask struct {
 // Width returns how many slots of its node the claim takes, at least one.
 func (t *AssignedTask) Width() int { return max(t.Slots, 1) }
 
-// Assigned returns what a node is told about the present claim of t.
+// Assigned returns the present claim of t as it is sent to a node.
 func Assigned(t *task.Task) AssignedTask {
 	a := AssignedTask{ID: t.ID, ClassName: t.ClassName, Attempt: t.Attempt, ClaimID: t.ClaimID, Priority: t.Priority,
 		CreateDateTime: t.CreateDateTime, DeadlineDateTime: t.DeadlineDateTime, TimeoutMs: t.TimeoutMs,

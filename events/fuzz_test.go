@@ -31,7 +31,7 @@ func seed(f *testing.F) {
 	f.Add([]byte(`{"version":1,"recipient":"n","incarnation":"i","tasks":[{"id":"` + "\xff" + `","className":"c","claimId":"c","attempt":1,"attachments":"` + "\xff" + `"}]}`))
 }
 
-// refused says whether a decoder's error is one that a caller can act on.
+// refused reports whether a caller can act on a decoder's error.
 func refused(err error) bool {
 	return errors.Is(err, events.ErrMalformed) || errors.Is(err, events.ErrVersion)
 }

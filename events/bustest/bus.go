@@ -1,11 +1,11 @@
-// Package bustest is Kafka for tests and simulations: topics with partitions in memory, behind the calls of
-// events/kafka's Client.
+// Package bustest is Kafka for tests and simulations: topics with partitions in memory, with the methods of
+// [kafka.Client].
 //
 // Invariants:
 //
 //   - A partition is a log: offsets begin at 0 and have no gap; what was appended never changes.
 //   - A reader returns each record of its partition once and in order, and wakes at once when one is appended.
-//   - No goroutine and no timer: a call ends by what it was given, or by its context.
+//   - There is no goroutine and no timer: a call ends by itself or with its context.
 package bustest
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/skalds-go/skalds/events/kafka"
 )
 
-// Fault decides what becomes of one publish. It may block, up to the end of the call's context. Records are appended if
-// it says written; the call returns its error in any case. An error of a publish that was not written should have
-// kafka.ErrNotSent in its chain if the caller may know that.
+// Fault decides what becomes of one publish. It may block until the call's context ends. The records are appended if it
+// returns true; the call returns its error in any case. If the caller may know that the records were not written, the
+// error should have kafka.ErrNotSent in its chain.
 type Fault func(ctx context.Context, topic string, partition int, records []kafka.Record) (written bool, err error)
 
 // Bus is the cluster. It is safe for concurrent use.
@@ -30,7 +30,7 @@ type Bus struct {
 	topics   map[string][]*partition
 	fault    Fault
 	now      func() time.Time
-	appended chan struct{} // closed and made anew at each change
+	appended chan struct{} // closed and replaced at each change
 }
 
 type partition struct{ records []kafka.Record }
@@ -68,7 +68,7 @@ func (b *Bus) Delete(topic string) {
 	b.changed()
 }
 
-// Grow gives a topic more partitions; those that it has stay as they are.
+// Grow adds partitions to a topic, up to the number given. Those that it has are not changed.
 func (b *Bus) Grow(topic string, partitions int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,8 +33,8 @@ func (r *Reader) Position() kafka.Position {
 	return r.from
 }
 
-// Next returns the records that follow, at least one. It waits for them, and for the topic, until ctx ends. A place
-// beyond the end, as after the topic was made anew, begins at the earliest record.
+// Next returns the records that follow, at least one. It waits for them, and for the topic, until ctx ends. If its
+// place is beyond the end, as after the topic was replaced, it continues at the earliest record.
 func (r *Reader) Next(ctx context.Context) ([]kafka.Record, error) {
 	for {
 		records, wait := r.look()

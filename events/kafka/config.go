@@ -36,14 +36,14 @@ const (
 	MechanismScramSHA512 Mechanism = "scram-sha-512"
 )
 
-// SASL says how the client authenticates to the brokers.
+// SASL configures how the client authenticates to the brokers.
 type SASL struct {
 	Mechanism Mechanism
 	Username  string
 	Password  string
 }
 
-// Config says how a client reaches a cluster.
+// Config configures a client.
 type Config struct {
 	// Brokers are host:port of some brokers; the others are learned from them. At least one.
 	Brokers []string
@@ -56,14 +56,14 @@ type Config struct {
 	// ClientID is what the brokers' logs and quotas call this client. Default "skalds".
 	ClientID string
 
-	// Timeout bounds a call whose context has no deadline, and the silence after which a Reader gives a connection up.
+	// Timeout bounds a call whose context has no deadline, and the silence after which a Reader drops a connection.
 	// Default DefaultTimeout.
 	Timeout time.Duration
 
 	// MaxMessageBytes is the largest batch that Publish sends, as encoded. Default DefaultMaxMessageBytes.
 	MaxMessageBytes int
 
-	// Logger gets what readers have to say: outages and positions that were lost. Default: nobody.
+	// Logger gets the outages and lost positions of readers. By default they are not logged.
 	Logger *slog.Logger
 }
 

@@ -17,7 +17,7 @@ var (
 	// ErrClosed is returned by every call on a client that was closed.
 	ErrClosed = errors.New("kafka client is closed")
 
-	// ErrUnknownTopic says that the cluster has no such topic, or no such partition of it.
+	// ErrUnknownTopic means that the cluster has no such topic, or no such partition of it.
 	ErrUnknownTopic = errors.New("unknown topic or partition")
 )
 

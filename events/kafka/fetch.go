@@ -31,7 +31,7 @@ func (c *Client) fetch(ctx context.Context, topic string, partition int, offset 
 		MaxWaitTime:  int32(wait.Milliseconds()),
 		MinBytes:     1,
 		MaxBytes:     maxBytes,
-		SessionEpoch: -1, // no session: each request says all
+		SessionEpoch: -1, // no session: each request is complete
 		Topics: []fetch.RequestTopic{{
 			Topic: topic,
 			Partitions: []fetch.RequestPartition{{

@@ -11,11 +11,11 @@ import (
 
 // Record is one message of a partition.
 type Record struct {
-	// Partition and Offset say where a record that was read stands. Publish ignores them.
+	// Partition and Offset are the place of a record that was read. Publish ignores them.
 	Partition int
 	Offset    int64
 
-	// Time has the precision of a millisecond. Publish takes the present for the zero time.
+	// Time has the precision of a millisecond. Publish uses the present time for the zero time.
 	Time time.Time
 
 	// Key and Value may be nil, which is not the same as empty.
@@ -86,8 +86,8 @@ func recordSet(records []Record, now time.Time) protocol.RecordSet {
 	return protocol.RecordSet{Records: protocol.NewRecordReader(out...)}
 }
 
-// check identifies a record by what it says and when, so that a record of another log that happens to stand at the
-// same offset is told apart. It is never 0, which stands for "unknown".
+// check returns a hash of a record's content and time, which tells it from a record of another log at the same offset.
+// It is never 0, which stands for "unknown".
 func (r *Record) check() uint64 {
 	h := xxhash.New()
 	var n [8]byte

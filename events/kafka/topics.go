@@ -17,15 +17,15 @@ import (
 // ensureTimeout bounds an Ensure whose context has no deadline. A cluster takes its time to create many partitions.
 const ensureTimeout = 30 * time.Second
 
-// TopicSpec is what a topic is to be like.
+// TopicSpec describes a topic.
 type TopicSpec struct {
 	Name       string
 	Partitions int
 
-	// Replication is the number of copies of each partition. It counts only when the topic is created.
+	// Replication is the number of copies of each partition. It is used only when the topic is created.
 	Replication int
 
-	// Config holds the topic's settings, such as retention.ms. It counts only when the topic is created.
+	// Config holds the topic's settings, such as retention.ms. It is used only when the topic is created.
 	Config map[string]string
 }
 
@@ -93,8 +93,8 @@ func checkSpecs(topics []TopicSpec) error {
 	return nil
 }
 
-// ensureOnce compares the topics with the cluster's state and creates what is missing. pending says what the cluster
-// has still to do, err what it never will.
+// ensureOnce compares the topics with the cluster's state and creates what is missing. pending is what the cluster
+// still has to do, err what it will never do.
 func (c *Client) ensureOnce(ctx context.Context, state cluster, topics []TopicSpec) (pending, err error) {
 	var missing []TopicSpec
 	var problems []error

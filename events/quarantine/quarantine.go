@@ -21,7 +21,7 @@ import (
 const (
 	// timeout bounds one copy.
 	timeout = time.Second
-	// rest is how long none is tried after one has failed: a flood of bad records must not hold up the good ones
+	// pause is how long no copy is tried after one has failed: a flood of bad records must not hold up the good ones
 	// between them.
 	pause = 10 * time.Second
 )
@@ -48,8 +48,8 @@ func New(bus Publisher, c clock.Clock, log *slog.Logger) *Quarantine {
 
 var errPaused = errors.New("another copy failed less than 10 seconds ago")
 
-// Put puts aside a record of a topic that does not decode for this reason. The caller steps over it whatever becomes of
-// the copy.
+// Put logs and copies a record of a topic that cannot be decoded for this reason. The caller skips the record, whatever
+// becomes of the copy.
 func (q *Quarantine) Put(ctx context.Context, r *kafka.Record, topic string, reason error) {
 	log := q.log.With("topic", topic, "partition", r.Partition, "offset", r.Offset)
 	log.Warn("an event does not decode; it was stepped over", "reason", reason)

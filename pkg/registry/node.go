@@ -29,7 +29,7 @@ const (
 
 // Node is one heartbeat of a node: all that the node reports about itself. It is the same struct in Redis, over Kafka
 // and in the answers of the REST API. A field that is added here is written, read, checked and shown everywhere; the
-// tag json names it, the tag was gives the name that older nodes use in Redis, and the tag doc describes it in the API.
+// tag json names it, the tag was has the name that older nodes use in Redis, and the tag doc describes it in the API.
 type Node struct {
 	ID          string `json:"id" doc:"Id of the node."`
 	Incarnation string `json:"incarnation" doc:"Unique id of this run of the node process."`

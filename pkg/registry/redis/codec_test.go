@@ -16,7 +16,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// values is what HMGET of fields gives after a node was written.
+// values returns the answer to readNode after a node was written.
 func values(n *registry.Node) []string {
 	written := map[string]string{"tasks": strconv.Itoa(len(n.Tasks))}
 	pairs := appendNode(nil, n)

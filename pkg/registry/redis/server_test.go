@@ -26,7 +26,7 @@ type fakeServer struct {
 	*miniredis.Miniredis
 	run  atomic.Int64
 	mu   sync.Mutex
-	fail string // key whose HMGET says LOADING
+	fail string // key whose HMGET answers LOADING
 
 	replicas atomic.Int64 // that have what was written
 }
@@ -147,7 +147,7 @@ func (r *recorder) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 	}
 }
 
-// take gives the round trips since the last take.
+// take returns the round trips since the last take.
 func (r *recorder) take() [][]goredis.Cmder {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,7 @@ type Server struct {
 	Registry registry.Registry
 	// Advance lets time pass for the keys.
 	Advance func(time.Duration)
-	// Restart gives the server a new run, with its keys.
+	// Restart restarts the server, with a new run id and all its keys.
 	Restart func()
 	// Empty drops all keys.
 	Empty func()
@@ -204,7 +204,7 @@ func taken(t *testing.T, s Server) {
 	}
 }
 
-// replaced: who proves that an incarnation is dead takes its place, and no other's, at once.
+// replaced: an incarnation that names a dead one takes its place at once, and no other's.
 func replaced(t *testing.T, s Server) {
 	first, second := Example("n1", "first", 9), Example("n1", "second", 1)
 	second.Tasks = nil
