@@ -230,7 +230,7 @@ func TestStartOrderDoesNotMatter(t *testing.T) {
 	if s := c.wait(t); s.ExitStatus() != 0 {
 		t.Errorf("the controller ended with %v:\n%s", s, c.err)
 	}
-	if again := strings.Count(n.err.String(), "for=Kafka"); again != 1 {
+	if again := strings.Count(n.err.String(), "waits for Kafka"); again != 1 {
 		t.Errorf("the node said %d times that it waits for Kafka, want once:\n%s", again, n.err)
 	}
 }

@@ -74,8 +74,11 @@ func printIDs(w io.Writer, f format, ids []string, done string) error {
 
 func newNodesList() *cobra.Command {
 	return askCommand(&cobra.Command{
-		Use:     "list",
-		Short:   "List the nodes with what they hold",
+		Use:   "list",
+		Short: "List the nodes with what they hold",
+		Long: `List the nodes with what they hold. ENDED is how many tasks ended on a node since it started, in any way.
+
+A node that is gone is listed for 15 minutes more, as lost or left, with what became of its tasks.`,
 		Example: `  skalds nodes list`,
 		Args:    arguments(),
 	}, func(ctx context.Context, c *client.Client, _ []string) ([]client.Node, error) {
@@ -121,8 +124,16 @@ func printNodes(w io.Writer, f format, nodes []client.Node) error {
 	now := time.Now()
 	for i := range nodes {
 		n := &nodes[i]
+		if f == asName && n.Gone != nil {
+			continue // other commands can do nothing with it
+		}
 		cells := []any{n.ID}
-		if f == asTable {
+		switch {
+		case f != asTable:
+		case n.Gone != nil:
+			// What it held and used is no more; the text needs the room of all columns that follow.
+			cells = append(cells, n.State, goneText(n.Gone, now))
+		default:
 			cells = append(cells, n.State, n.Mode, n.Running, n.Queued, fmt.Sprintf("%d/%d", n.SlotsRunning, n.Capacity),
 				cpuText(n, 2, "/", ""), memoryText(n, "/"), n.Finished, strings.Join(classTexts(n, "%s %d/%d"), ","), labelText(n.Labels), age(n.StartedAt, now))
 		}
@@ -131,6 +142,19 @@ func printNodes(w io.Writer, f format, nodes []client.Node) error {
 		}
 	}
 	return flush(t)
+}
+
+// howGone says how a node went, by client.GoneNode.How.
+var howGone = map[string]string{"replaced": "its id was taken over", "evicted": "it started nothing of what it was sent"}
+
+// goneText says when a node went, and what became of its tasks.
+func goneText(g *client.GoneNode, now time.Time) string {
+	text := age(g.At, now) + " ago"
+	if how := howGone[g.How]; how != "" {
+		text += ", because " + how
+	}
+	return text + fmt.Sprintf("; of its tasks %s went back to waiting, %s ended, %s are still to be taken back",
+		thousands(int64(g.Reassigned)), thousands(int64(g.Ended)), thousands(int64(g.Waiting)))
 }
 
 func labelText(labels map[string]string) string {
@@ -182,8 +206,16 @@ func printNode(w io.Writer, f format, n *client.Node) error {
 	p := newPairs(w)
 	p.add("ID", n.ID)
 	p.add("State", string(n.State))
-	p.add("Mode", n.Mode)
 	p.add("Incarnation", n.Incarnation)
+	if n.Gone != nil {
+		now := time.Now()
+		p.add("Gone", goneText(n.Gone, now))
+		if n.Gone.LastSeen > 0 {
+			p.add("Last seen", age(n.Gone.LastSeen, now)+" ago")
+		}
+		return p.flush()
+	}
+	p.add("Mode", n.Mode)
 	p.add("Up", age(n.StartedAt, time.Now()))
 	p.add("Tasks", fmt.Sprintf("%d running, %d queued", n.Running, n.Queued))
 	p.add("Slots", fmt.Sprintf("%d taken, %d queued; room for %d, and %d queued", n.SlotsRunning, n.SlotsQueued, n.Capacity, n.Prefetch))

@@ -227,6 +227,39 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// TestNodesThatAreGone prints what is known of them, and none of the numbers that they had.
+func TestNodesThatAreGone(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	gone := client.Node{Gone: &client.GoneNode{
+		How: "replaced", At: now.Add(-90 * time.Second).UnixMilli(), LastSeen: now.Add(-100 * time.Second).UnixMilli(),
+		Reassigned: 1200, Ended: 3, Waiting: 1,
+	}}
+	gone.ID, gone.State = "old", "lost"
+	var list, one, never bytes.Buffer
+	if err := errors.Join(printNodes(&list, asTable, []client.Node{gone}), printNode(&one, asTable, &gone)); err != nil {
+		t.Fatal(err)
+	}
+	const text = "1m30s ago, because its id was taken over; of its tasks 1,200 went back to waiting, 3 ended, 1 are still to be taken back\n"
+	if !strings.HasSuffix(list.String(), "old  lost   "+text) {
+		t.Errorf("the list is\n%s", list.String())
+	}
+	if !strings.Contains(one.String(), text) || !strings.Contains(one.String(), "1m40s ago\n") || strings.Contains(one.String(), "Slots") {
+		t.Errorf("the node is\n%s", one.String())
+	}
+	var names bytes.Buffer
+	if err := printNodes(&names, asName, []client.Node{gone}); err != nil || names.Len() > 0 {
+		t.Errorf("%q is printed for other commands: %v", names.String(), err)
+	}
+	gone.Gone.LastSeen = 0
+	if err := printNode(&never, asTable, &gone); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(never.String(), "Last seen") {
+		t.Errorf("a node that was never seen is shown as\n%s", never.String())
+	}
+}
+
 func TestPrintNodes(t *testing.T) {
 	t.Parallel()
 	nodes := []client.Node{

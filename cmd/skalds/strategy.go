@@ -65,8 +65,8 @@ func printDispatcher(w io.Writer, f format, d *client.Dispatcher, now time.Time)
 	p.add("Strategy", d.Strategy)
 	p.add("Leader", fmt.Sprintf("%s, term %d", cell(d.Leader.Address), d.Leader.Term))
 	p.add("Interval", human(time.Duration(d.IntervalMs)*time.Millisecond))
-	if !d.IsLeader {
-		p.add("Rounds", "only the leader knows them")
+	if d.LeaderError != "" {
+		p.add("Rounds", "not known: "+d.LeaderError)
 		return p.flush()
 	}
 	p.add("Nodes", strconv.Itoa(d.Nodes))

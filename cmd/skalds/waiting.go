@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/controller"
-	"github.com/skalds-go/skalds/controller/backend"
 	"github.com/skalds-go/skalds/controller/api"
+	"github.com/skalds-go/skalds/controller/backend"
 	"github.com/skalds-go/skalds/pkg/config"
 )
 

@@ -94,11 +94,11 @@ func poll(ctx context.Context, ask func() (bool, error)) error {
 // awaitNode returns when a node has joined.
 func awaitNode(ctx context.Context, api *client.Client, id string) error {
 	err := poll(ctx, func() (bool, error) {
-		_, err := api.Node(ctx, id)
+		n, err := api.Node(ctx, id)
 		if client.IsStatus(err, 404) {
 			return false, nil
 		}
-		return err == nil, err
+		return err == nil && n.Gone == nil, err
 	})
 	if err != nil {
 		return fmt.Errorf("wait until node %s joins: %w", id, err)

@@ -27,6 +27,9 @@ func (b *bench) readNodes(ctx context.Context) (nodeCounts, error) {
 		if n.Gone != nil {
 			continue
 		}
+		if n.Gone != nil {
+			continue
+		}
 		counts[n.ID] = nodeCount{
 			incarnation: n.Incarnation, heartbeat: n.Heartbeat, finished: n.Finished, held: n.Running + n.Queued,
 		}
