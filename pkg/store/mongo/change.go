@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -20,9 +21,9 @@ func changeFilter(c *task.Change) bson.Raw {
 	dst = appendString(dst, "id", c.ID)
 	dst = appendStatuses(dst, c.From)
 	if c.Attempt == 0 {
-		dst = orNull(dst, "attempt", func(dst []byte) []byte { return appendInt64(dst, "0", 0) })
+		dst = orNull(dst, "attempt", func(dst []byte) []byte { return bsoncore.AppendInt64Element(dst, "0", 0) })
 	} else {
-		dst = appendInt64(dst, "attempt", c.Attempt)
+		dst = bsoncore.AppendInt64Element(dst, "attempt", c.Attempt)
 	}
 	if c.ClaimID == "" {
 		dst = orNull(dst, "claimId", func(dst []byte) []byte { return appendString(dst, "0", "") })
@@ -37,13 +38,13 @@ func changeFilter(c *task.Change) bson.Raw {
 		}
 	}
 	if c.AsOf != 0 {
-		dst = appendInt64(dst, "assignedDateTime", c.AsOf)
+		dst = bsoncore.AppendInt64Element(dst, "assignedDateTime", c.AsOf)
 	}
 	if u := c.Update; u != nil {
 		if u.From == 0 {
-			dst = orNull(dst, "attachmentsVersion", func(dst []byte) []byte { return appendInt64(dst, "0", 0) })
+			dst = orNull(dst, "attachmentsVersion", func(dst []byte) []byte { return bsoncore.AppendInt64Element(dst, "0", 0) })
 		} else {
-			dst = appendInt64(dst, "attachmentsVersion", u.From)
+			dst = bsoncore.AppendInt64Element(dst, "attachmentsVersion", u.From)
 		}
 	}
 	return end(dst, start)
@@ -53,7 +54,7 @@ func changeFilter(c *task.Change) bson.Raw {
 func orNull(dst []byte, key string, value func([]byte) []byte) []byte {
 	dst, in := beginIn(dst, bson.TypeEmbeddedDocument, key)
 	dst, list := beginIn(dst, bson.TypeArray, "$in")
-	return end(end(appendNull(value(dst), "1"), list), in)
+	return end(end(bsoncore.AppendNullElement(value(dst), "1"), list), in)
 }
 
 func appendStatuses(dst []byte, set task.Statuses) []byte {
@@ -99,7 +100,7 @@ func (u *changes) number(name string, n int64) {
 		u.clear(name)
 		return
 	}
-	u.set = appendInt64(u.set, name, n)
+	u.set = bsoncore.AppendInt64Element(u.set, name, n)
 }
 
 func (u *changes) clear(name string) { u.unset = appendString(u.unset, name, "") }
@@ -107,7 +108,7 @@ func (u *changes) clear(name string) { u.unset = appendString(u.unset, name, "")
 func changeUpdate(c *task.Change) bson.Raw {
 	u := changes{set: make([]byte, 0, 256+len(c.Result)), unset: make([]byte, 0, 128)}
 	u.text("lifecycleStatus", string(c.To))
-	u.set = appendInt64(u.set, "updateDateTime", c.UpdatedAt)
+	u.set = bsoncore.AppendInt64Element(u.set, "updateDateTime", c.UpdatedAt)
 
 	a := c.Assign
 	if a != nil {
@@ -171,7 +172,7 @@ func changeUpdate(c *task.Change) bson.Raw {
 		u.clear("crashes")
 	}
 	if c.NotBefore != 0 || c.Reset {
-		u.set = appendInt64(u.set, "notBefore", c.NotBefore) // 0 is how it is found; see encode
+		u.set = bsoncore.AppendInt64Element(u.set, "notBefore", c.NotBefore) // 0 is how it is found; see encode
 	}
 	if n := c.Update; n != nil {
 		u.json("attachments", n.Attachments)
@@ -194,7 +195,7 @@ func (u *changes) document() bson.Raw {
 	dst, set := beginIn(dst, bson.TypeEmbeddedDocument, "$set")
 	dst = end(append(dst, u.set...), set)
 	if len(u.unset) > 0 {
-		var unset int
+		var unset int32
 		dst, unset = beginIn(dst, bson.TypeEmbeddedDocument, "$unset")
 		dst = end(append(dst, u.unset...), unset)
 	}
@@ -210,6 +211,6 @@ func appendRun(dst []byte, r *task.Run) []byte {
 	dst, field := beginIn(dst, bson.TypeEmbeddedDocument, "attempts")
 	dst, each := beginIn(dst, bson.TypeArray, "$each")
 	dst = end(appendValue(dst, "0", reflect.ValueOf(r)), each)
-	dst = appendInt64(dst, "$slice", -task.MaxRuns)
+	dst = bsoncore.AppendInt64Element(dst, "$slice", -task.MaxRuns)
 	return end(end(dst, field), push)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/skalds-go/skalds/pkg/task"
 )
@@ -52,10 +53,10 @@ var rawJSON = reflect.TypeFor[json.RawMessage]()
 // encode is the document of a new task, with an _id, and with what it is found by while it waits: its queue, and a notBefore in any case.
 func encode(t *task.Task) bson.Raw {
 	dst, start := begin(make([]byte, 0, 512+len(t.Attachments)+len(t.Result)))
-	dst = appendObjectID(dst, "_id", bson.NewObjectID())
+	dst = bsoncore.AppendObjectIDElement(dst, "_id", bson.NewObjectID())
 	dst = appendFields(dst, reflect.ValueOf(t).Elem())
 	if t.NotBefore == 0 {
-		dst = appendInt64(dst, "notBefore", 0)
+		dst = bsoncore.AppendInt64Element(dst, "notBefore", 0)
 	}
 	return end(appendString(dst, "queue", t.Queue()), start)
 }
@@ -87,13 +88,13 @@ func appendValue(dst []byte, key string, v reflect.Value) []byte {
 	case reflect.String:
 		return appendString(dst, key, v.String())
 	case reflect.Bool:
-		return appendBool(dst, key, v.Bool())
+		return bsoncore.AppendBooleanElement(dst, key, v.Bool())
 	case reflect.Int:
 		return appendInt(dst, key, v.Int())
 	case reflect.Int64:
-		return appendInt64(dst, key, v.Int())
+		return bsoncore.AppendInt64Element(dst, key, v.Int())
 	case reflect.Float64:
-		return appendDouble(dst, key, v.Float())
+		return bsoncore.AppendDoubleElement(dst, key, v.Float())
 	case reflect.Pointer:
 		return appendValue(dst, key, v.Elem())
 	case reflect.Struct:

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/skalds-go/skalds/pkg/rawjson"
 )
@@ -34,7 +35,7 @@ func appendJSON(dst []byte, key string, raw json.RawMessage) []byte {
 			return out
 		}
 	}
-	return appendBinary(dst, key, append([]byte(jsonText), raw...))
+	return bsoncore.AppendBinaryElement(dst, key, bson.TypeBinaryGeneric, append([]byte(jsonText), raw...))
 }
 
 // appendNext writes the next value that r reads. It reports false if BSON cannot hold it exactly; then dst is spoiled.
@@ -47,9 +48,9 @@ func appendNext(dst []byte, key string, r *rawjson.Reader, depth int) ([]byte, b
 		s, ok := exactString(value)
 		return appendString(dst, key, s), ok
 	case 't', 'f':
-		return appendBool(dst, key, value[0] == 't'), true
+		return bsoncore.AppendBooleanElement(dst, key, value[0] == 't'), true
 	case 'n':
-		return appendNull(dst, key), true
+		return bsoncore.AppendNullElement(dst, key), true
 	default:
 		return appendNumber(dst, key, string(value))
 	}
@@ -99,7 +100,7 @@ func appendNumber(dst []byte, key, text string) ([]byte, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
 	vanished := f == 0 && strings.ContainsAny(mantissa, "123456789")
-	return appendDouble(dst, key, f), err == nil && !vanished
+	return bsoncore.AppendDoubleElement(dst, key, f), err == nil && !vanished
 }
 
 // errTooDeep says that a document is nested deeper than any server stores.
