@@ -65,11 +65,8 @@ func CheckNew(t *task.Task) error {
 	if t.ID == "" {
 		return errors.New("id is empty: give the task one")
 	}
-	if task.Set(t.LifecycleStatus) == 0 {
-		return fmt.Errorf("lifecycleStatus %q: must be one of %v", t.LifecycleStatus, task.All())
-	}
-	if t.Mode != task.ModePassive && t.Mode != task.ModeActive {
-		return fmt.Errorf("mode %q: must be %s or %s", t.Mode, task.ModePassive, task.ModeActive)
+	if err := CheckKnown(t); err != nil {
+		return err
 	}
 	for k := range t.Labels {
 		if strings.ContainsRune(k, 0) {
@@ -81,6 +78,17 @@ func CheckNew(t *task.Task) error {
 	}
 	if err := CheckJSON(t.Result); err != nil {
 		return fmt.Errorf("result: %w", err)
+	}
+	return nil
+}
+
+// CheckKnown reports a status or a mode that this version does not know.
+func CheckKnown(t *task.Task) error {
+	if task.Set(t.LifecycleStatus) == 0 {
+		return fmt.Errorf("lifecycleStatus is %q: must be one of %v", t.LifecycleStatus, task.All())
+	}
+	if t.Mode != task.ModePassive && t.Mode != task.ModeActive {
+		return fmt.Errorf("mode is %q: must be %s or %s", t.Mode, task.ModePassive, task.ModeActive)
 	}
 	return nil
 }

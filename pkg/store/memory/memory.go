@@ -62,13 +62,18 @@ func alive(ctx context.Context) error {
 	return nil
 }
 
+// check reports why a call is not answered: the caller no longer wants it, or it asks for what no store answers.
+func check(ctx context.Context, op string, refused error) error {
+	if err := alive(ctx); err != nil || refused == nil {
+		return err
+	}
+	return fmt.Errorf("memory store: %s: %w", op, refused)
+}
+
 // Create implements store.Tasks.
 func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOutcome, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "create", store.CheckBatch(len(tasks))); err != nil {
 		return nil, err
-	}
-	if err := store.CheckBatch(len(tasks)); err != nil {
-		return nil, fmt.Errorf("create: %w", err)
 	}
 	out := make([]store.CreateOutcome, len(tasks))
 	fresh, queues := make([]*entry, len(tasks)), make([]string, len(tasks))
@@ -107,11 +112,8 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 
 // Known implements store.Tasks.
 func (s *Store) Known(ctx context.Context, tasks []task.Task) ([]bool, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "known", store.CheckBatch(len(tasks))); err != nil {
 		return nil, err
-	}
-	if err := store.CheckBatch(len(tasks)); err != nil {
-		return nil, fmt.Errorf("known: %w", err)
 	}
 	known := make([]bool, len(tasks))
 	s.mu.RLock()
@@ -128,11 +130,8 @@ var errPermit = errors.New("another task holds its permit: create it without")
 
 // Apply implements store.Tasks.
 func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "apply", store.CheckChanges(changes)); err != nil {
 		return 0, err
-	}
-	if err := store.CheckChanges(changes); err != nil {
-		return 0, fmt.Errorf("apply: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,11 +170,8 @@ func (s *Store) Purge(ctx context.Context, id string) (bool, error) {
 
 // Expire implements store.Tasks.
 func (s *Store) Expire(ctx context.Context, endedBefore int64, limit int) (int, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "expire", store.CheckLimit(limit)); err != nil {
 		return 0, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return 0, fmt.Errorf("expire: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -65,11 +64,8 @@ func (qs *queues) after(name string, take func(*queue) bool) {
 // Queues implements store.Queues. No document of this store fails to decode, so Bad is always empty.
 func (s *Store) Queues(ctx context.Context, after string, limit int) (store.QueuePage, error) {
 	var page store.QueuePage
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "queues", store.CheckLimit(limit)); err != nil {
 		return page, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return page, fmt.Errorf("queues: %w", err)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -86,11 +82,8 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) (store.Queu
 
 // Depths implements store.Queues.
 func (s *Store) Depths(ctx context.Context, after string, limit int) (map[string]int64, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "depths", store.CheckLimit(limit)); err != nil {
 		return nil, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return nil, fmt.Errorf("depths: %w", err)
 	}
 	depths := map[string]int64{}
 	s.mu.RLock()
@@ -104,11 +97,8 @@ func (s *Store) Depths(ctx context.Context, after string, limit int) (map[string
 
 // Waiting implements store.Queues.
 func (s *Store) Waiting(ctx context.Context, name string, after store.Place, limit int) (store.PendingPage, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "waiting", store.CheckLimit(limit)); err != nil {
 		return store.PendingPage{}, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return store.PendingPage{}, fmt.Errorf("waiting: %w", err)
 	}
 	var page store.PendingPage
 	s.mu.RLock()

@@ -15,11 +15,8 @@ const chunk = 1024
 
 // Promote implements store.Tasks.
 func (s *Store) Promote(ctx context.Context, now int64, limit int) (promoted int, next int64, err error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "promote", store.CheckLimit(limit)); err != nil {
 		return 0, 0, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return 0, 0, fmt.Errorf("promote: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,11 +37,8 @@ func (s *Store) Promote(ctx context.Context, now int64, limit int) (promoted int
 
 // Overdue implements store.Tasks.
 func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "overdue", store.CheckLimit(limit)); err != nil {
 		return nil, 0, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return nil, 0, fmt.Errorf("overdue: %w", err)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -70,11 +64,8 @@ func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task
 
 // Get implements store.Tasks.
 func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "get", store.CheckBatch(len(ids))); err != nil {
 		return nil, err
-	}
-	if err := store.CheckBatch(len(ids)); err != nil {
-		return nil, fmt.Errorf("get: %w", err)
 	}
 	out := make([]task.Task, 0, len(ids))
 	seen := make(map[string]struct{}, len(ids))
@@ -134,11 +125,8 @@ func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error 
 
 // Desired implements store.Tasks.
 func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "desired", store.CheckLimit(limit)); err != nil {
 		return nil, err
-	}
-	if err := store.CheckLimit(limit); err != nil {
-		return nil, fmt.Errorf("desired: %w", err)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -168,11 +156,8 @@ func (s *Store) Counts(ctx context.Context) (map[task.Status]int64, error) {
 
 // List implements store.Tasks.
 func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error) {
-	if err := alive(ctx); err != nil {
+	if err := check(ctx, "list", f.Check()); err != nil {
 		return store.ListPage{}, err
-	}
-	if err := f.Check(); err != nil {
-		return store.ListPage{}, fmt.Errorf("list: %w", err)
 	}
 	w := walk{s: s, f: &f, statuses: task.Set(f.Status...)}
 	if len(f.Status) == 0 {

@@ -26,12 +26,8 @@ func judge(doc bson.Raw, t *task.Task) error {
 		return errors.New("id is missing: give the document one")
 	case t.ClassName == "":
 		return errors.New("className is missing: it names what is to run")
-	case task.Set(t.LifecycleStatus) == 0:
-		return fmt.Errorf("lifecycleStatus is %q: must be one of %v", t.LifecycleStatus, task.All())
-	case t.Mode != task.ModePassive && t.Mode != task.ModeActive:
-		return fmt.Errorf("mode is %q: must be %s or %s", t.Mode, task.ModePassive, task.ModeActive)
 	}
-	return nil
+	return store.CheckKnown(t) //nolint:wrapcheck // reason names the document
 }
 
 // unfilled matches documents that wait and lack what they are found by, whatever they have instead; one filter for each range of the index.
