@@ -79,8 +79,8 @@ func checkKey(text []byte, start, end int) error {
 	return fmt.Errorf("the key %s holds a NUL character", s)
 }
 
-// Compact returns a copy of text without white space. It reports what a store could not hold: a key with a NUL, a number out of range,
-// nesting deeper than MaxDepth.
+// Compact returns a copy of text without white space. It reports what a store could not hold: a key with a NUL, a
+// number out of range, nesting deeper than MaxDepth.
 func Compact(text []byte) ([]byte, error) {
 	out := make([]byte, 0, len(text))
 	depth := 0
@@ -114,7 +114,8 @@ func Compact(text []byte) ([]byte, error) {
 	return out, nil
 }
 
-// fits reports whether a number is in the range of a 64-bit float. Only a long one, or one with an exponent, can be beyond it.
+// fits reports whether a number is in the range of a 64-bit float. Only a long one, or one with an exponent, can be
+// beyond it.
 func fits(number []byte) bool {
 	if len(number) < 300 && !bytes.ContainsAny(number, "eE") {
 		return true
@@ -144,7 +145,8 @@ func Elements(array []byte, yield func(value []byte) bool) {
 	}
 }
 
-// Unquote decodes a JSON string. The result of a string without escapes shares its memory. A lone surrogate becomes U+FFFD.
+// Unquote decodes a JSON string. The result of a string without escapes shares its memory. A lone surrogate becomes
+// U+FFFD.
 func Unquote(text []byte) []byte {
 	inner := text[1 : len(text)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// CheckBatch says whether a call may carry n tasks, changes or ids.
+// CheckBatch reports whether a call may carry n tasks, changes or ids.
 func CheckBatch(n int) error {
 	if n > MaxBatch {
 		return fmt.Errorf("a batch of %d: at most %d in one call; split it", n, MaxBatch)
@@ -18,7 +18,7 @@ func CheckBatch(n int) error {
 	return nil
 }
 
-// CheckLimit says whether a call may ask for at most n.
+// CheckLimit reports whether a call may ask for at most n.
 func CheckLimit(n int) error {
 	if n < 1 || n > MaxBatch {
 		return fmt.Errorf("limit %d: must be 1..%d", n, MaxBatch)
@@ -26,7 +26,8 @@ func CheckLimit(n int) error {
 	return nil
 }
 
-// CheckChanges says whether a store can carry the changes out. One that applies in no status is no error; it changes nothing.
+// CheckChanges reports whether a store can carry the changes out. One that applies in no status is no error; it changes
+// nothing.
 func CheckChanges(changes []task.Change) error {
 	for i := range changes {
 		if c := &changes[i]; c.From != 0 && task.Set(c.To) == 0 {
@@ -36,8 +37,8 @@ func CheckChanges(changes []task.Change) error {
 	return CheckBatch(len(changes))
 }
 
-// Permits are the permits that a task holds once c has been carried out on it, where c gives it any. A change whose permit another task holds
-// does not apply.
+// Permits are the permits that a task holds once c has been carried out on it, where c gives it any. A change whose
+// permit another task holds does not apply.
 func Permits(c *task.Change) (key, pool string) {
 	if c.Assign == nil || c.Frees() {
 		return "", ""
@@ -45,7 +46,7 @@ func Permits(c *task.Change) (key, pool string) {
 	return c.Assign.KeyPermit, c.Assign.PoolPermit
 }
 
-// Check says whether a store can answer f.
+// Check reports whether a store can answer f.
 func (f *Filter) Check() error {
 	if err := CheckLimit(f.Limit); err != nil {
 		return err
@@ -59,8 +60,8 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// CheckNew says whether t can be stored as a new task by every store. It guards what would make a document that nobody finds or reads
-// again; whether the task makes sense is for the API to say.
+// CheckNew reports whether t can be stored as a new task by every store. It guards what would make a document that
+// nobody finds or reads again; whether the task makes sense is for the API to say.
 func CheckNew(t *task.Task) error {
 	if t.ID == "" {
 		return errors.New("id is empty: give the task one")
@@ -93,7 +94,8 @@ func CheckKnown(t *task.Task) error {
 	return nil
 }
 
-// CheckJSON reports why a store cannot hold raw: it is not JSON, not UTF-8, or a key contains a NUL. Empty JSON is fine.
+// CheckJSON reports why a store cannot hold raw: it is not JSON, not UTF-8, or a key contains a NUL. Empty JSON is
+// fine.
 func CheckJSON(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Dispatcher is what can be changed of the dispatcher at run time, as one document. The zero value changes nothing of what is configured.
+// Dispatcher is what can be changed of the dispatcher at run time, as one document. The zero value changes nothing of
+// what is configured.
 type Dispatcher struct {
 	Version          int64    `json:"version"`                    // +1 at every change
 	Strategy         string   `json:"strategy,omitempty"`         // empty = as configured
@@ -55,8 +56,8 @@ func (d *Dispatcher) Clone() Dispatcher {
 	return c
 }
 
-// Next is what SwapDispatcher stores for d, of which it shares nothing: with the version after d's, lists sorted, each entry once, and nil for
-// what is empty. The stores share it. Its error is Check's.
+// Next is what SwapDispatcher stores for d, of which it shares nothing: with the version after d's, lists sorted, each
+// entry once, and nil for what is empty. The stores share it. Its error is Check's.
 func (d *Dispatcher) Next() (Dispatcher, error) {
 	if err := d.Check(); err != nil {
 		return Dispatcher{}, err
@@ -82,7 +83,7 @@ func (d *Dispatcher) Next() (Dispatcher, error) {
 	return n, nil
 }
 
-// Check says what is wrong with settings, or nil.
+// Check reports what is wrong with settings, or nil.
 func (d *Dispatcher) Check() error {
 	var rate error
 	if d.Rate != nil {
@@ -127,7 +128,7 @@ func checkLimits(kind string, limits map[string]int) error {
 	return errors.Join(errs...)
 }
 
-// Check says what is wrong with a rate, or nil; name is what it is the rate of.
+// Check reports what is wrong with a rate, or nil; name is what it is the rate of.
 func (r Rate) Check(name string) error {
 	switch {
 	case math.IsNaN(r.PerSecond) || r.PerSecond < 0 || r.PerSecond > MaxRate:
@@ -142,12 +143,14 @@ func (r Rate) Check(name string) error {
 type Settings interface {
 	// Dispatcher reads the dispatcher's settings; the zero value where there are none yet.
 	Dispatcher(ctx context.Context) (Dispatcher, error)
-	// SwapDispatcher replaces the settings if their version is still next.Version, and stores them with the version after it. It reports false if
-	// somebody else has changed them meanwhile, and an error for settings that Check refuses.
+	// SwapDispatcher replaces the settings if their version is still next.Version, and stores them with the version
+	// after it. It reports false if somebody else has changed them meanwhile, and an error for settings that Check
+	// refuses.
 	SwapDispatcher(ctx context.Context, next Dispatcher) (bool, error)
-	// Draining gives the ids of the nodes that take no work since a person wants it so, in order.
+	// Draining returns the ids of the nodes that take no work since a person wants it so, in order.
 	Draining(ctx context.Context) ([]string, error)
-	// SetDraining puts a node's id among them, or takes it out; either may be so already. It gives ErrTooMany beyond MaxDraining.
+	// SetDraining puts a node's id among them, or takes it out; either may be so already. It returns ErrTooMany beyond
+	// MaxDraining.
 	SetDraining(ctx context.Context, node string, draining bool) error
 }
 

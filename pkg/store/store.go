@@ -1,10 +1,12 @@
-// Package store is the seam to where the truth is: the task documents, the leader's document, the positions of ingest and the
-// settings that change at run time. The implementations are in mongo, memory and sqlite; package storetest holds the suite that each passes.
+// Package store is the seam to where the truth is: the task documents, the leader's document, the positions of ingest
+// and the settings that change at run time. The implementations are in mongo, memory and sqlite; package storetest
+// holds the suite that each passes.
 //
 // What every implementation promises:
 //
 //   - A method that returned without an error has its effect on a majority: it outlives any one machine.
-//   - A method that returned an error may have had its effect or not; each may be called again with the same arguments without harm.
+//   - A method that returned an error may have had its effect or not; each may be called again with the same arguments
+//     without harm.
 //   - Apply is one atomic compare-and-set per change. Nothing else changes a task's status.
 //   - No two tasks hold the same KeyPermit, nor the same PoolPermit.
 //   - Reads see every write that was acknowledged before they began.
@@ -23,8 +25,8 @@ import (
 // MaxBatch is the largest number of tasks, changes or ids in one call.
 const MaxBatch = 1000
 
-// ErrUnavailable is in the chain of every error that says that the store cannot be reached or does not answer in time, so that the
-// outcome of a write is unknown.
+// ErrUnavailable is in the chain of every error that says that the store cannot be reached or does not answer in time,
+// so that the outcome of a write is unknown.
 var ErrUnavailable = errors.New("store unavailable")
 
 // Store is everything.
@@ -34,7 +36,7 @@ type Store interface {
 	Leases
 	Positions
 	Settings
-	// Ping says whether the store answers.
+	// Ping reports whether the store answers.
 	Ping(ctx context.Context) error
 	// Close frees what the store holds. It is idempotent.
 	Close(ctx context.Context) error
@@ -42,28 +44,33 @@ type Store interface {
 
 // Tasks are the task documents.
 type Tasks interface {
-	// Create stores new tasks, each for itself, and gives one outcome for each, in order. One with a permit that another task holds fails.
+	// Create stores new tasks, each for itself, and gives one outcome for each, in order. One with a permit that
+	// another task holds fails.
 	Create(ctx context.Context, tasks []task.Task) ([]CreateOutcome, error)
-	// Promote lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now (epoch ms), at most
-	// limit of them (1..MaxBatch), and says how many those were, and the earliest notBefore that is left among tasks that wait; 0 = none.
-	// A task that has the field is in no queue.
+	// Promote lets tasks wait whose notBefore has come: it removes the field from those that have it at or before now
+	// (epoch ms), at most limit of them (1..MaxBatch), and says how many those were, and the earliest notBefore that is
+	// left among tasks that wait; 0 = none. A task that has the field is in no queue.
 	Promote(ctx context.Context, now int64, limit int) (promoted int, next int64, err error)
-	// Overdue reads tasks that have not ended and whose deadlineDateTime has come by now (epoch ms), the earliest first, at most limit of
-	// them (1..MaxBatch), without attachments and result. It says the earliest deadline after now, too; 0 = none.
+	// Overdue reads tasks that have not ended and whose deadlineDateTime has come by now (epoch ms), the earliest
+	// first, at most limit of them (1..MaxBatch), without attachments and result. It says the earliest deadline after
+	// now, too; 0 = none.
 	Overdue(ctx context.Context, now int64, limit int) (tasks []task.Task, next int64, err error)
-	// Apply carries out changes, each for itself, in no certain order, and says how many applied. With an error that is not
-	// ErrUnavailable, the changes that it names will never be taken, and the others have been carried out. A claim with a permit (see Permits)
-	// that another task holds does not apply, like one of a task that is not as it was read; a change that frees the permit in the same call
-	// may come too late for it.
+	// Apply carries out changes, each for itself, in no certain order, and says how many applied. With an error that is
+	// not ErrUnavailable, the changes that it names will never be taken, and the others have been carried out. A claim
+	// with a permit (see Permits) that another task holds does not apply, like one of a task that is not as it was
+	// read; a change that frees the permit in the same call may come too late for it.
 	Apply(ctx context.Context, changes []task.Change) (int, error)
 	// Get reads tasks by id; an id that does not exist is missing in the answer. The order is not defined.
 	Get(ctx context.Context, ids []string) ([]task.Task, error)
-	// Known says of each task whether one of its id or its idempotency key is stored, so that Create would not store it.
+	// Known says of each task whether one of its id or its idempotency key is stored, so that Create would not store
+	// it.
 	Known(ctx context.Context, tasks []task.Task) ([]bool, error)
-	// Active calls yield for each task that is Assigning, Running or Paused, in no certain order, without attachments and result,
-	// until yield gives an error, which it returns. A task that changes meanwhile may be missing or come twice. Yield may use the store.
+	// Active calls yield for each task that is Assigning, Running or Paused, in no certain order, without attachments
+	// and result, until yield returns an error, which it returns. A task that changes meanwhile may be missing or come
+	// twice. Yield may use the store.
 	Active(ctx context.Context, yield func(*task.Task) error) error
-	// Desired reads tasks that have not ended and carry a Desired, at most limit of them (1..MaxBatch), without attachments and result.
+	// Desired reads tasks that have not ended and carry a Desired, at most limit of them (1..MaxBatch), without
+	// attachments and result.
 	Desired(ctx context.Context, limit int) ([]task.Task, error)
 	// List reads tasks by filter, the newest first: (createDateTime descending, id descending).
 	List(ctx context.Context, f Filter) (ListPage, error)
@@ -71,8 +78,9 @@ type Tasks interface {
 	Counts(ctx context.Context) (map[task.Status]int64, error)
 	// Purge removes an ended task. It reports false if there is no ended task of this id.
 	Purge(ctx context.Context, id string) (bool, error)
-	// Expire removes ended tasks whose last update was before the given time (epoch ms), at most limit of them (1..MaxBatch), and says how
-	// many it removed. The last update is their end by the controller's clock; finishDateTime is by the node's.
+	// Expire removes ended tasks whose last update was before the given time (epoch ms), at most limit of them
+	// (1..MaxBatch), and says how many it removed. The last update is their end by the controller's clock;
+	// finishDateTime is by the node's.
 	Expire(ctx context.Context, endedBefore int64, limit int) (int, error)
 }
 
@@ -86,7 +94,7 @@ const (
 	CreateExists
 	// CreateSameKey says that there is a task with this idempotency key already; it is in Existing.
 	CreateSameKey
-	// CreateFailed says that this task could not be stored; Err says why.
+	// CreateFailed says that this task could not be stored; Err reports why.
 	CreateFailed
 )
 
@@ -161,7 +169,8 @@ type Leases interface {
 	SwapLeader(ctx context.Context, old, next Leader) (bool, error)
 }
 
-// Position says how far a partition has been read. Check identifies the record before Offset, so that a recreated topic is noticed.
+// Position says how far a partition has been read. Check identifies the record before Offset, so that a recreated topic
+// is noticed.
 type Position struct {
 	Offset int64
 	Check  uint64

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Change is one compare-and-set on one task: it applies only to a task whose status is in From and whose attempt and claim id are
-// the ones given; otherwise it changes nothing.
+// Change is one compare-and-set on one task: it applies only to a task whose status is in From and whose attempt and
+// claim id are the ones given; otherwise it changes nothing.
 type Change struct {
 	ID        string
 	From      Statuses
@@ -43,7 +43,8 @@ type Counts struct {
 	Crashes  int
 }
 
-// Update replaces a task's attachments. It is part of what must match: it applies only if the attachments are still those of version From.
+// Update replaces a task's attachments. It is part of what must match: it applies only if the attachments are still
+// those of version From.
 type Update struct {
 	From        int64 // attachmentsVersion as read; the new one is From+1
 	Attachments json.RawMessage
@@ -66,16 +67,17 @@ func (t *Task) Assignment() Assignment {
 		KeyPermit: t.KeyPermit, PoolPermit: t.PoolPermit}
 }
 
-// Frees says whether the change ends a claim, so that the task's permits are free.
+// Frees reports whether the change ends a claim, so that the task's permits are free.
 func (c *Change) Frees() bool { return c.Unassign || c.To.Terminal() }
 
-// Matches says whether the change applies to t.
+// Matches reports whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
 	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID &&
 		(c.IfDesired == nil || *c.IfDesired == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
-// Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one atomic step.
+// Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one
+// atomic step.
 func (c *Change) Apply(t *Task) bool {
 	if !c.Matches(t) {
 		return false
@@ -152,14 +154,15 @@ func Claim(t *Task, node, incarnation, claimID string, now int64) Change {
 	return c
 }
 
-// Unclaim undoes a claim that certainly reached no node, as long as no other leader has adopted it: that one may have sent it.
+// Unclaim undoes a claim that certainly reached no node, as long as no other leader has adopted it: that one may have
+// sent it.
 func Unclaim(id string, a Assignment, now int64) Change {
 	return Change{ID: id, From: sources(EventUnclaim, Created), Attempt: a.Attempt, ClaimID: a.ClaimID, AsOf: a.At,
 		To: Created, UpdatedAt: now, Unassign: true}
 }
 
-// Adopt takes over the claim of a task that is assigned from the leader that made it: the one that does not know whether it has been sent may
-// send it after that, and the one that does cannot give it back any more.
+// Adopt takes over the claim of a task that is assigned from the leader that made it: the one that does not know
+// whether it has been sent may send it after that, and the one that does cannot give it back any more.
 func Adopt(t *Task, now int64) Change {
 	a := t.Assignment()
 	a.At = max(now, t.AssignedDateTime+1)
@@ -179,7 +182,8 @@ type Loss uint8
 const (
 	// LossLeft is a node that said goodbye: it holds nothing any more.
 	LossLeft Loss = iota
-	// LossSilent is a node that nobody has heard of for too long: its process may have died, or its machine, or the way to it.
+	// LossSilent is a node that nobody has heard of for too long: its process may have died, or its machine, or the way
+	// to it.
 	LossSilent
 	// LossDied is a node whose process is known to have died while its machine went on.
 	LossDied
@@ -189,10 +193,10 @@ const (
 
 var lossOutcomes = [...]string{LossLeft: "left", LossSilent: "lost", LossDied: "crashed", LossForgotten: "forgotten"}
 
-// Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; one that is to be paused, or is and is
-// not to go on, is paused without a node; any other waits again. Only the death of a
-// process that ran the task counts as a crash of it, and from as many crashes on as the policy allows the task is failed. It reports false
-// for a task that no node holds.
+// Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; one that is to be
+// paused, or is and is not to go on, is paused without a node; any other waits again. Only the death of a process that
+// ran the task counts as a crash of it, and from as many crashes on as the policy allows the task is failed. It reports
+// false for a task that no node holds.
 func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	if !t.Held() {
 		return Change{}, false
@@ -220,7 +224,8 @@ func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	return c, true
 }
 
-// Retry is a person's wish to run an ended task again, as a new attempt. It reports false for a task that has not ended.
+// Retry is a person's wish to run an ended task again, as a new attempt. It reports false for a task that has not
+// ended.
 func Retry(t *Task, now int64) (Change, bool) {
 	if _, ok := Next(t.LifecycleStatus, EventRetry); !ok {
 		return Change{}, false

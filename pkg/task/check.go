@@ -24,7 +24,7 @@ const (
 	MaxBackoffFactor    = 100
 )
 
-// FieldError says why one field of a task is not accepted.
+// FieldError reports why one field of a task is not accepted.
 type FieldError struct {
 	Field  string // its path in the document, such as className or backoff.factor
 	Value  any    // what it holds; nil where that says nothing
@@ -118,8 +118,8 @@ func (t *Task) Unfit() string {
 	return ""
 }
 
-// CheckSubmit returns what is wrong with a task that a client submits; nil if nothing is. It is the one place for these rules, but for
-// those of JSON, which the store checks. A task without an id is fine: it gets one.
+// CheckSubmit returns what is wrong with a task that a client submits; nil if nothing is. It is the one place for these
+// rules, but for those of JSON, which the store checks. A task without an id is fine: it gets one.
 func (t *Task) CheckSubmit() []FieldError {
 	l := t.unfit()
 	if strings.IndexByte(t.ID, '/') >= 0 || t.ID == "." || t.ID == ".." {

@@ -2,11 +2,13 @@ package task
 
 import "encoding/json"
 
-// A wish is what a person asks of a task. Of one that no node holds it is carried out at once. For one that is on a node it is stored as
-// Desired, and a report of the node ends it. Desired is there only while status and wish differ, and the two together always say what was
-// asked for last, in whatever order wishes and reports are written: see [Task.Target].
+// A wish is what a person asks of a task. Of one that no node holds it is carried out at once. For one that is on a
+// node it is stored as Desired, and a report of the node ends it. Desired is there only while status and wish differ,
+// and the two together always say what was asked for last, in whatever order wishes and reports are written: see
+// [Task.Target].
 
-// Target is what people want of a task: Cancelled, Paused, or Running for one that may run; of an ended task its status.
+// Target is what people want of a task: Cancelled, Paused, or Running for one that may run; of an ended task its
+// status.
 func (t *Task) Target() Status {
 	switch {
 	case t.LifecycleStatus.Terminal():
@@ -21,8 +23,8 @@ func (t *Task) Target() Status {
 	return Running
 }
 
-// Cancel is a person's wish to end a task. One that no node holds ends at once; for one that is on a node the wish is stored, and the
-// node carries it out. It reports false for a task that has ended.
+// Cancel is a person's wish to end a task. One that no node holds ends at once; for one that is on a node the wish is
+// stored, and the node carries it out. It reports false for a task that has ended.
 func Cancel(t *Task, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() {
 		return Change{}, false
@@ -36,8 +38,9 @@ func Cancel(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// Pause is a person's wish that a task does not go on. One that waits is held back; for one that is on a node the wish is stored, and the node
-// carries it out. It reports false for a task that has ended or is to be cancelled, and for one that is paused, or to be paused, already.
+// Pause is a person's wish that a task does not go on. One that waits is held back; for one that is on a node the wish
+// is stored, and the node carries it out. It reports false for a task that has ended or is to be cancelled, and for one
+// that is paused, or to be paused, already.
 func Pause(t *Task, now int64) (Change, bool) {
 	if t.Target() != Running {
 		return Change{}, false
@@ -54,8 +57,9 @@ func Pause(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// Resume is a person's wish that a task goes on: it undoes a pause, and a pause or a cancel that is not yet carried out. One that no node
-// holds waits again. It reports false for a task that has ended, and for one that may run already.
+// Resume is a person's wish that a task goes on: it undoes a pause, and a pause or a cancel that is not yet carried
+// out. One that no node holds waits again. It reports false for a task that has ended, and for one that may run
+// already.
 func Resume(t *Task, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() || t.Target() == Running {
 		return Change{}, false
@@ -77,8 +81,8 @@ func (t *Task) steer(now int64) Change {
 	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, IfDesired: new(t.Desired), To: t.LifecycleStatus, UpdatedAt: now}
 }
 
-// ApplyDesired carries out a wish that was stored while a node held the task, and that is left now that none does. It reports false where there is
-// nothing to do.
+// ApplyDesired carries out a wish that was stored while a node held the task, and that is left now that none does. It
+// reports false where there is nothing to do.
 func ApplyDesired(t *Task, now int64) (Change, bool) {
 	if t.Desired == "" || t.Held() || t.LifecycleStatus.Terminal() {
 		return Change{}, false
@@ -96,8 +100,8 @@ func ApplyDesired(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// Attach replaces a task's attachments. A task that waits has the new ones at its next claim; a node that holds it is told of them. It reports
-// false for a task that has ended.
+// Attach replaces a task's attachments. A task that waits has the new ones at its next claim; a node that holds it is
+// told of them. It reports false for a task that has ended.
 func Attach(t *Task, attachments json.RawMessage, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() {
 		return Change{}, false

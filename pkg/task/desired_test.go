@@ -81,7 +81,8 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// TestATurnKeepsWhatWasAskedForLast: a report that the run is paused, or goes on, may be of an older wish than the last.
+// TestATurnKeepsWhatWasAskedForLast: a report that the run is paused, or goes on, may be of an older wish than the
+// last.
 func TestATurnKeepsWhatWasAskedForLast(t *testing.T) {
 	t.Parallel()
 	for _, from := range []task.Status{task.Assigning, task.Running, task.Paused} {

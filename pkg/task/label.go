@@ -12,8 +12,9 @@ const (
 	MaxPrefixBytes = 253 // of a label key's prefix
 )
 
-// BadLabelKey says why a text cannot be a label's key, or nothing. The syntax is that of Kubernetes' labels: a name of letters and digits, with
-// '-', '_' and '.' between them, and an optional DNS name in lower case and a slash before it.
+// BadLabelKey reports why a text cannot be a label's key, or nothing. The syntax is that of Kubernetes' labels: a name
+// of letters and digits, with '-', '_' and '.' between them, and an optional DNS name in lower case and a slash before
+// it.
 func BadLabelKey(key string) string {
 	prefix, name, both := strings.Cut(key, "/")
 	if !both {
@@ -30,7 +31,8 @@ func BadLabelKey(key string) string {
 	return badName(name)
 }
 
-// BadLabelValue says why a text cannot be a label's value, or nothing. An empty one can; else it is as the name of a key.
+// BadLabelValue reports why a text cannot be a label's value, or nothing. An empty one can; else it is as the name of a
+// key.
 func BadLabelValue(value string) string {
 	if value == "" {
 		return ""

@@ -31,10 +31,10 @@ func ParseStatus(s string) (Status, bool) {
 	return "", false
 }
 
-// Terminal says whether nothing more happens to a task by itself.
+// Terminal reports whether nothing more happens to a task by itself.
 func (s Status) Terminal() bool { return Terminal.Has(s) }
 
-// Active says whether a node may hold a task of this status.
+// Active reports whether a node may hold a task of this status.
 func (s Status) Active() bool { return s == Assigning || s == Running || s == Paused }
 
 // Event is something that happens to a task.
@@ -55,11 +55,13 @@ const (
 	EventFail
 	// EventFailAgain is a handler's bad end with retries left.
 	EventFailAgain
-	// EventRefuse ends a task that no node holds and that can never run: a document that does not decode, a deadline that has passed.
+	// EventRefuse ends a task that no node holds and that can never run: a document that does not decode, a deadline
+	// that has passed.
 	EventRefuse
 	// EventCancel is a person's cancel, carried out.
 	EventCancel
-	// EventRelease is a node's giving back of what it holds; EventLose is the controller's taking it from a node that is gone.
+	// EventRelease is a node's giving back of what it holds; EventLose is the controller's taking it from a node that
+	// is gone.
 	EventRelease
 	// EventLose is the controller's taking of a task from a node that is gone.
 	EventLose
@@ -143,10 +145,10 @@ func Set(list ...Status) Statuses {
 	return set
 }
 
-// Has says whether s is in the set.
+// Has reports whether s is in the set.
 func (set Statuses) Has(s Status) bool { return set&s.bit() != 0 }
 
-// List gives the members in the order of a task's life.
+// List returns the members in the order of a task's life.
 func (set Statuses) List() []Status {
 	var list []Status
 	for _, s := range All() {

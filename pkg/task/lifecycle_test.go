@@ -13,7 +13,8 @@ var every = []task.Event{
 	task.EventRetry,
 }
 
-// TestNext holds the whole life cycle a second time, as one row for each event with what each status becomes by it; "" is "not accepted".
+// TestNext holds the whole life cycle a second time, as one row for each event with what each status becomes by it; ""
+// is "not accepted".
 func TestNext(t *testing.T) {
 	t.Parallel()
 	const no = task.Status("")

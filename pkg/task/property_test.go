@@ -10,8 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// life is one task under a random interleaving of everything that can happen to it: what the controller, its nodes and persons do,
-// with changes that were made for an earlier state of the task and arrive late.
+// life is one task under a random interleaving of everything that can happen to it: what the controller, its nodes and
+// persons do, with changes that were made for an earlier state of the task and arrive late.
 type life struct {
 	t      task.Task
 	now    int64

@@ -10,9 +10,10 @@ import (
 // MaxQueueBytes is the longest name of a queue.
 const MaxQueueBytes = 200
 
-// Queue names the queue in which the task waits. Tasks of one queue ask for the same: namespace, class, slots, pool, concurrency key,
-// anti-affinity key and labels; and they have one priority. So what keeps one of them waiting keeps all of them waiting, but for the nodes
-// that a task has crashed; and the head of a queue, by (createDateTime, id), is the one that comes first. A task's queue never changes.
+// Queue names the queue in which the task waits. Tasks of one queue ask for the same: namespace, class, slots, pool,
+// concurrency key, anti-affinity key and labels; and they have one priority. So what keeps one of them waiting keeps
+// all of them waiting, but for the nodes that a task has crashed; and the head of a queue, by (createDateTime, id), is
+// the one that comes first. A task's queue never changes.
 //
 // The name begins with priority, namespace and class, for people. What is too long for MaxQueueBytes ends in a hash.
 func (t *Task) Queue() string {

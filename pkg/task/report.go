@@ -5,8 +5,8 @@ import "encoding/json"
 // Kind is what a node reports of a claim.
 type Kind string
 
-// The kinds of report. Started, Progress, Paused and Resumed are followed by others; the rest end the claim. Once a run was paused, it is
-// Paused or Resumed until its end, since those two alone say whether it is.
+// The kinds of report. Started, Progress, Paused and Resumed are followed by others; the rest end the claim. Once a run
+// was paused, it is Paused or Resumed until its end, since those two alone say whether it is.
 const (
 	ReportStarted   Kind = "started"
 	ReportProgress  Kind = "progress"
@@ -31,10 +31,10 @@ var reportEvents = map[Kind]Event{
 	ReportReleased:  EventRelease,
 }
 
-// Known says whether k is a kind of this version.
+// Known reports whether k is a kind of this version.
 func (k Kind) Known() bool { _, ok := reportEvents[k]; return ok }
 
-// Final says whether the claim ends with a report of this kind.
+// Final reports whether the claim ends with a report of this kind.
 func (k Kind) Final() bool {
 	switch reportEvents[k] {
 	case EventStart, EventPause, EventResume:
@@ -56,8 +56,8 @@ func (k Kind) MaxChanges() int {
 	}
 }
 
-// Report is what a node says of one claim: all of its present state, so that the newest report of a claim makes the older ones
-// needless, and a repeated one does no harm. Times are epoch ms by the node's clock.
+// Report is what a node says of one claim: all of its present state, so that the newest report of a claim makes the
+// older ones needless, and a repeated one does no harm. Times are epoch ms by the node's clock.
 type Report struct {
 	ID         string          `json:"id"`
 	Attempt    int64           `json:"attempt"`
@@ -75,8 +75,8 @@ type Report struct {
 	Heartbeat  int64           `json:"-"`                            // its newest heartbeat then, likewise; 0 = not known
 }
 
-// Changes gives the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives none. A failure that may
-// be tried again takes the task's document to decide: see [Fail]; here it is final.
+// Changes returns the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives
+// none. A failure that may be tried again takes the task's document to decide: see [Fail]; here it is final.
 func (r *Report) Changes(now int64) []Change {
 	e, ok := reportEvents[r.Kind]
 	if !ok {
@@ -110,8 +110,8 @@ func (r *Report) Changes(now int64) []Change {
 	return list
 }
 
-// pauseOrResume gives the changes of a report that the run is paused, or goes on. What was asked for stays asked for: a pause that nobody wants any
-// more, since its undoing came later, is followed by the wish to go on.
+// pauseOrResume returns the changes of a report that the run is paused, or goes on. What was asked for stays asked for:
+// a pause that nobody wants any more, since its undoing came later, is followed by the wish to go on.
 func pauseOrResume(base Change, e Event) []Change {
 	to, _ := Next(Running, e)
 	base.To = to
@@ -141,8 +141,8 @@ func (r *Report) run(outcome string, now int64) *Run {
 // held are the statuses a task with a present claim can have on its node.
 const held = Statuses(1<<1 | 1<<2 | 1<<3)
 
-// Fold keeps the one report of each claim that says most: the last, but none after a final one. A report of an unknown kind replaces
-// none. The order of first appearance stays. It reuses the slice.
+// Fold keeps the one report of each claim that says most: the last, but none after a final one. A report of an unknown
+// kind replaces none. The order of first appearance stays. It reuses the slice.
 func Fold(reports []Report) []Report {
 	type claim struct {
 		id, claimID string

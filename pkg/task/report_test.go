@@ -8,7 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestReportOnEveryStatus: what each kind of report makes of each status, for the present claim; "" is "changes nothing".
+// TestReportOnEveryStatus: what each kind of report makes of each status, for the present claim; "" is "changes
+// nothing".
 func TestReportOnEveryStatus(t *testing.T) {
 	t.Parallel()
 	const no = task.Status("")

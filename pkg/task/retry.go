@@ -28,8 +28,8 @@ func (p Policy) maxCrashes(t *Task) int {
 	return p.MaxCrashes
 }
 
-// Delay is the wait after so many failures: anything from 0 to min(MaxMs, BaseMs * Factor^(failures-1)), by jitter in [0, 1). This
-// is the "full jitter" of Marc Brooker's "Exponential Backoff and Jitter" (AWS Architecture Blog, 2015).
+// Delay is the wait after so many failures: anything from 0 to min(MaxMs, BaseMs * Factor^(failures-1)), by jitter in
+// [0, 1). This is the "full jitter" of Marc Brooker's "Exponential Backoff and Jitter" (AWS Architecture Blog, 2015).
 func (b Backoff) Delay(failures int, jitter float64) int64 {
 	if failures < 1 {
 		return 0
@@ -41,9 +41,9 @@ func (b Backoff) Delay(failures int, jitter float64) int64 {
 	return int64(max(0, most) * min(max(jitter, 0), 1))
 }
 
-// Fail is what a report of a failure does to its task: it waits for its next attempt, or it has failed for good. The task is as the store
-// has it; jitter, in [0, 1), spreads the waits. At most one of the changes applies. A report of another claim than the present one does nothing.
-// So does one of another kind.
+// Fail is what a report of a failure does to its task: it waits for its next attempt, or it has failed for good. The
+// task is as the store has it; jitter, in [0, 1), spreads the waits. At most one of the changes applies. A report of
+// another claim than the present one does nothing. So does one of another kind.
 func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	if r.Kind != ReportFailed || t.Attempt != r.Attempt || t.ClaimID != r.ClaimID {
 		return nil
@@ -64,16 +64,16 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	}
 	c.Unassign, c.StartedAt, c.Progress = true, 0, nil
 	c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.retryAt(now), 1)
-	// Whatever of these it is by now: between the reading and the writing it may have been paused. What else a person asked for meanwhile
-	// stays in Desired, for Settle.
+	// Whatever of these it is by now: between the reading and the writing it may have been paused. What else a person
+	// asked for meanwhile stays in Desired, for Settle.
 	again, hold := c, c
 	again.To, again.From = Created, sources(EventFailAgain, Created)&held
 	hold.To, hold.From = Paused, sources(EventFailAgain, Paused)&held
 	return append(list, again, hold)
 }
 
-// retryAt is the time before which a failure is not to be tried again; 0 = none. The report says it by the node's clock, which may be far off:
-// what counts is how long after the end of the run that is.
+// retryAt is the time before which a failure is not to be tried again; 0 = none. The report says it by the node's
+// clock, which may be far off: what counts is how long after the end of the run that is.
 func (r *Report) retryAt(now int64) int64 {
 	if r.RetryAt == 0 || r.FinishedAt == 0 {
 		return r.RetryAt
@@ -89,13 +89,15 @@ func (c Change) ending(e Event) Change {
 	return c
 }
 
-// aloneAfter is how many process deaths a task may have shared with others before it runs alone on its node: from then on a death is its own.
+// aloneAfter is how many process deaths a task may have shared with others before it runs alone on its node: from then
+// on a death is its own.
 const aloneAfter = 2
 
-// Alone says whether a task must be the only one on its node: processes died while it ran, and nobody knows whether that was its doing.
+// Alone reports whether a task must be the only one on its node: processes died while it ran, and nobody knows whether
+// that was its doing.
 func (t *Task) Alone() bool { return t.Crashes >= aloneAfter }
 
-// Crashed gives the nodes whose process died while the task ran, as far as its history tells.
+// Crashed returns the nodes whose process died while the task ran, as far as its history tells.
 func (t *Task) Crashed() []string {
 	var nodes []string
 	for i := range t.Attempts {
@@ -106,10 +108,11 @@ func (t *Task) Crashed() []string {
 	return nodes
 }
 
-// Late says whether the task's deadline has passed.
+// Late reports whether the task's deadline has passed.
 func (t *Task) Late(now int64) bool { return t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime }
 
-// Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it only after a grace.
+// Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it
+// only after a grace.
 func Overdue(t *Task, now int64) Change {
 	if t.Held() {
 		c := t.change(EventFail, now)

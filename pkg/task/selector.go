@@ -16,7 +16,8 @@ const (
 	maxSelectorValue = 64   // values in one list
 )
 
-// Selector says which nodes a task may run on, by their labels: all its requirements must hold. The zero value selects every node.
+// Selector says which nodes a task may run on, by their labels: all its requirements must hold. The zero value selects
+// every node.
 type Selector struct {
 	requirements []requirement
 	text         string
@@ -63,9 +64,10 @@ func head(s string) string {
 	return s
 }
 
-// ParseSelector reads a selector in the syntax of Kubernetes' label selectors: `zone=cn-north,gpu in (a100,h100),!spot`. Requirements are
-// separated by commas: key, !key, key=value, key==value, key!=value, key in (a,b), key notin (a,b), key>n, key<n. As there, != and notin hold
-// for a node without the label, too; > and < compare whole numbers and hold for no other value. The empty text selects every node.
+// ParseSelector reads a selector in the syntax of Kubernetes' label selectors: `zone=cn-north,gpu in
+// (a100,h100),!spot`. Requirements are separated by commas: key, !key, key=value, key==value, key!=value, key in (a,b),
+// key notin (a,b), key>n, key<n. As there, != and notin hold for a node without the label, too; > and < compare whole
+// numbers and hold for no other value. The empty text selects every node.
 func ParseSelector(text string) (Selector, error) {
 	if len(text) > MaxSelectorBytes {
 		return Selector{}, &SelectorError{Text: text, Msg: fmt.Sprintf("%d bytes, %d at most", len(text), MaxSelectorBytes)}
@@ -133,7 +135,7 @@ func newSelector(list []requirement) Selector {
 // String is the selector's canonical text: two selectors that ask the same in another order have the same.
 func (s Selector) String() string { return s.text }
 
-// Empty says whether every node is selected.
+// Empty reports whether every node is selected.
 func (s Selector) Empty() bool { return len(s.requirements) == 0 }
 
 // In gives each label that must have one of some values, and the values, for those who look nodes up by their labels.
@@ -147,7 +149,7 @@ func (s Selector) In() iter.Seq2[string, []string] {
 	}
 }
 
-// Matches says whether a node with these labels is selected.
+// Matches reports whether a node with these labels is selected.
 func (s Selector) Matches(labels map[string]string) bool {
 	for i := range s.requirements {
 		if !s.requirements[i].holds(labels) {

@@ -1,11 +1,11 @@
-// Package task is the task document and its life cycle. It is pure: no I/O, no clock, no goroutine, and it imports nothing
-// else of Skalds.
+// Package task is the task document and its life cycle. It is pure: no I/O, no clock, no goroutine, and it imports
+// nothing else of Skalds.
 //
 // Three invariants hold for every task, whatever happens to it:
 //
 //   - A terminal status (Finished, Failed, Cancelled) is left only by [Retry], which a person asks for.
-//   - The attempt never goes down, and goes up only with a claim. The pair (attempt, claim id) is the fencing token: a change that
-//     carries another pair than the task's present one changes nothing.
+//   - The attempt never goes down, and goes up only with a claim. The pair (attempt, claim id) is the fencing token: a
+//     change that carries another pair than the task's present one changes nothing.
 //   - Every change of the status goes through the one table behind [Next].
 //
 // A change is data ([Change]): what the task must be for it to apply, and what it sets. The stores carry it out as one
@@ -33,8 +33,8 @@ const (
 	MaxPriority = 10
 )
 
-// Task is the document in the collection `tasks`. The names, types and status values of the first group are those of the
-// Python Skalds; a document written by a script may lack every field of the second. Times are epoch milliseconds.
+// Task is the document in the collection `tasks`. The names, types and status values of the first group are those of
+// the Python Skalds; a document written by a script may lack every field of the second. Times are epoch milliseconds.
 type Task struct {
 	ID               string          `bson:"id" json:"id"`
 	ClassName        string          `bson:"className" json:"className"`
@@ -122,7 +122,7 @@ const (
 	DesiredRunning Desired = "Running"
 )
 
-// Held says whether a node holds the task or is about to: it was assigned and its end is not known.
+// Held reports whether a node holds the task or is about to: it was assigned and its end is not known.
 func (t *Task) Held() bool { return t.LifecycleStatus.Active() && t.Executor != "" }
 
 // Width is how many slots of its node the task takes.
@@ -131,6 +131,7 @@ func (t *Task) Width() int { return max(t.Slots, 1) }
 // KeyLimit is how many tasks of its concurrency key may be on nodes at once.
 func (t *Task) KeyLimit() int { return max(t.ConcurrencyLimit, 1) }
 
-// Permit names the n-th permit of a concurrency key or a pool. Whoever has a claim of a task with a key holds one of the permits
-// 0..limit-1, and the store lets no two tasks hold the same: so the limit holds whatever two leaders may do at once.
+// Permit names the n-th permit of a concurrency key or a pool. Whoever has a claim of a task with a key holds one of
+// the permits 0..limit-1, and the store lets no two tasks hold the same: so the limit holds whatever two leaders may do
+// at once.
 func Permit(name string, n int) string { return name + "#" + strconv.Itoa(n) }

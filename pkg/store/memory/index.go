@@ -13,8 +13,9 @@ type entry struct {
 	queue *queue
 }
 
-// place is where an entry stands in an order by a time and the id. The time stands in the tree, so that a comparison goes to the entry
-// only where times are equal; the id does not, since what the trees hold is what the garbage collector has to go through.
+// place is where an entry stands in an order by a time and the id. The time stands in the tree, so that a comparison
+// goes to the entry only where times are equal; the id does not, since what the trees hold is what the garbage
+// collector has to go through.
 type place struct {
 	at int64
 	e  *entry
@@ -30,7 +31,8 @@ func byPlace(a, b place) bool {
 	return a.e.t.ID < b.e.t.ID
 }
 
-// tree is an ordered set. The hint makes work at the place of the last work cheap, as when tasks come in the order of their creation.
+// tree is an ordered set. The hint makes work at the place of the last work cheap, as when tasks come in the order of
+// their creation.
 type tree[T any] struct {
 	*btree.BTreeG[T]
 	hint btree.PathHint
@@ -133,7 +135,8 @@ func (x *index) remove(e *entry) {
 	delete(x.desired, e)
 }
 
-// apply carries a change out, if it applies. The id, the creation time, the priority, the key and the queue of a task never change.
+// apply carries a change out, if it applies. The id, the creation time, the priority, the key and the queue of a task
+// never change.
 func (x *index) apply(e *entry, c *task.Change) bool {
 	if !c.Matches(&e.t) {
 		return false
@@ -222,7 +225,7 @@ func (x *index) disown(e *entry) {
 	}
 }
 
-// taken says whether another task than e holds one of the permits.
+// taken reports whether another task than e holds one of the permits.
 func (x *index) taken(e *entry, key, pool string) bool {
 	ofKey, ofPool := x.keyPermits[key], x.poolPermits[pool]
 	return ofKey != nil && ofKey != e || ofPool != nil && ofPool != e

@@ -1,11 +1,12 @@
-// Package memory is the store without a database: for `skalds dev`, for tests and for the simulation. What it holds ends with the process.
+// Package memory is the store without a database: for `skalds dev`, for tests and for the simulation. What it holds
+// ends with the process.
 //
 // Invariants:
 //
-//   - Every read that the flows repeat goes by an index (see index): none looks at tasks it does not return. Only a List by class name or
-//     by a prefix of the id passes over others, and lets writers in between.
-//   - A caller and the store never share memory that is written: tasks are copied in and out. Only JSON texts (attachments, result) are
-//     shared; nobody writes into them, neither the store nor a caller.
+//   - Every read that the flows repeat goes by an index (see index): none looks at tasks it does not return. Only a
+//     List by class name or by a prefix of the id passes over others, and lets writers in between.
+//   - A caller and the store never share memory that is written: tasks are copied in and out. Only JSON texts
+//     (attachments, result) are shared; nobody writes into them, neither the store nor a caller.
 //   - Memory is bounded for what has ended: beyond Keep the task whose end is the longest ago goes.
 //   - A change means what [task.Change.Apply] says, since that is what is called.
 package memory
@@ -41,7 +42,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New makes an empty store that keeps the last Keep ended tasks.
+// New returns an empty store that keeps the last Keep ended tasks.
 func New() *Store { return newStore(Keep) }
 
 func newStore(keep int) *Store {
@@ -54,7 +55,7 @@ func (s *Store) Ping(ctx context.Context) error { return alive(ctx) }
 // Close implements store.Store. There is nothing to free.
 func (s *Store) Close(context.Context) error { return nil }
 
-// alive says whether the caller still wants the answer.
+// alive reports whether the caller still wants the answer.
 func alive(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("memory store: %w", err)

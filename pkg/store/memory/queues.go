@@ -7,7 +7,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// queue is the tasks that wait and ask for the same. Each stored task knows its own, so that a name is made and kept once.
+// queue is the tasks that wait and ask for the same. Each stored task knows its own, so that a name is made and kept
+// once.
 type queue struct {
 	name  string
 	tasks *tree[place] // those that wait, by (createDateTime, id)

@@ -90,8 +90,8 @@ func (e *entry) light() task.Task {
 	return t
 }
 
-// Active implements store.Tasks. It yields each task that is active at its begin and still is when its turn comes, once, without
-// holding a lock.
+// Active implements store.Tasks. It yields each task that is active at its begin and still is when its turn comes,
+// once, without holding a lock.
 func (s *Store) Active(ctx context.Context, yield func(*task.Task) error) error {
 	if err := alive(ctx); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (w *walk) step(from *place, n int, take func(*entry) bool) (last place, mor
 	return found[n-1], true
 }
 
-// next gives the next n places of the trees that the filter needs, together in one order.
+// next returns the next n places of the trees that the filter needs, together in one order.
 func (w *walk) next(from *place, n int) []place {
 	var found []place
 	for _, t := range w.trees() {

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// BSON is written by appending to a slice with the driver's bsoncore: the hot path makes one document for each task and cannot afford a
-// tree of values for it.
+// BSON is written by appending to a slice with the driver's bsoncore: the hot path makes one document for each task and
+// cannot afford a tree of values for it.
 
 // begin opens a document. The number it returns closes it; see end.
 func begin(dst []byte) ([]byte, int32) {

@@ -9,8 +9,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// translate is a change as a filter and an update: the same as task.Change.Apply, for the server. What is cleared is removed from the
-// document, so that null, empty and missing stay one.
+// translate is a change as a filter and an update: the same as task.Change.Apply, for the server. What is cleared is
+// removed from the document, so that null, empty and missing stay one.
 func translate(c *task.Change) (filter, update bson.Raw) {
 	return changeFilter(c), changeUpdate(c)
 }

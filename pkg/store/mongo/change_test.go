@@ -9,7 +9,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestTranslate shows the filter and the update of some changes; that they mean what task.Change.Apply does is for storetest to prove.
+// TestTranslate shows the filter and the update of some changes; that they mean what task.Change.Apply does is for
+// storetest to prove.
 func TestTranslate(t *testing.T) {
 	t.Parallel()
 	first := task.Task{ID: "t1", LifecycleStatus: task.Created}

@@ -16,8 +16,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// The driver's own struct codec is not used: it stops at the first field it cannot read and takes a document by its Go types, while
-// here documents come from other programs and what can be read must be. The bson tags of the task package say the names.
+// The driver's own struct codec is not used: it stops at the first field it cannot read and takes a document by its Go
+// types, while here documents come from other programs and what can be read must be. The bson tags of the task package
+// say the names.
 
 // field is one field of a struct in its document.
 type field struct {
@@ -50,7 +51,8 @@ var documents = func() map[reflect.Type]fields {
 
 var rawJSON = reflect.TypeFor[json.RawMessage]()
 
-// encode is the document of a new task, with an _id, and with what it is found by while it waits: its queue, and a notBefore in any case.
+// encode is the document of a new task, with an _id, and with what it is found by while it waits: its queue, and a
+// notBefore in any case.
 func encode(t *task.Task) bson.Raw {
 	dst, start := begin(make([]byte, 0, 512+len(t.Attachments)+len(t.Result)))
 	dst = bsoncore.AppendObjectIDElement(dst, "_id", bson.NewObjectID())
@@ -118,7 +120,8 @@ func appendValue(dst []byte, key string, v reflect.Value) []byte {
 	}
 }
 
-// decode reads a document into t, as much of it as can be read. The error names what cannot. Labels that are a string are a selector.
+// decode reads a document into t, as much of it as can be read. The error names what cannot. Labels that are a string
+// are a selector.
 func decode(doc bson.Raw, t *task.Task) error {
 	if err := doc.Validate(); err != nil {
 		return fmt.Errorf("not a BSON document: %w", err)

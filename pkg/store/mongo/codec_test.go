@@ -15,7 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// filled sets every field of a struct to something that is not empty, so that a new field is tested as soon as it is there.
+// filled sets every field of a struct to something that is not empty, so that a new field is tested as soon as it is
+// there.
 func filled(t testing.TB, v reflect.Value, n *int) {
 	t.Helper()
 	*n++

@@ -125,7 +125,8 @@ func TestIntegrationC80_OneBadAmongAThousand(t *testing.T) {
 	}
 }
 
-// TestIntegrationC80_GarbageOfEveryKind: no document is lost from sight, whatever it holds and however small the pages are.
+// TestIntegrationC80_GarbageOfEveryKind: no document is lost from sight, whatever it holds and however small the pages
+// are.
 func TestIntegrationC80_GarbageOfEveryKind(t *testing.T) {
 	t.Parallel()
 	s := open(t, services.Mongo(t))
@@ -190,7 +191,8 @@ func ids(tasks []task.Task) []string {
 	return out
 }
 
-// TestIntegrationLacksWhatItIsSortedBy: such a document counts as 0, hides behind no place, and is found again in its new place.
+// TestIntegrationLacksWhatItIsSortedBy: such a document counts as 0, hides behind no place, and is found again in its
+// new place.
 func TestIntegrationLacksWhatItIsSortedBy(t *testing.T) {
 	t.Parallel()
 	for limit := 1; limit <= 8; limit++ {
@@ -215,7 +217,8 @@ func TestIntegrationLacksWhatItIsSortedBy(t *testing.T) {
 	}
 }
 
-// TestIntegrationScriptDocumentsLive: documents with only the fields of the Python Skalds go through a whole life, and what is not ours stays.
+// TestIntegrationScriptDocumentsLive: documents with only the fields of the Python Skalds go through a whole life, and
+// what is not ours stays.
 func TestIntegrationScriptDocumentsLive(t *testing.T) {
 	t.Parallel()
 	s := open(t, services.Mongo(t))

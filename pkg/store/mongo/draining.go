@@ -32,8 +32,8 @@ func (s *Store) Draining(ctx context.Context) ([]string, error) {
 	return d.Nodes, nil
 }
 
-// SetDraining implements store.Settings. Where the list is full, the update matches nothing, and making the document anew is refused by the
-// unique _id.
+// SetDraining implements store.Settings. Where the list is full, the update matches nothing, and making the document
+// anew is refused by the unique _id.
 func (s *Store) SetDraining(ctx context.Context, node string, draining bool) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

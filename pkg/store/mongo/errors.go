@@ -14,8 +14,9 @@ import (
 // duplicateKey is the server's code for a document that a unique index refuses.
 const duplicateKey = 11000
 
-// passing are the codes of answers that say nothing about the call, only that the server could not take it now. One that is missing here makes
-// more than a wrong answer of the API: a report that is refused for good ends its task as Failed.
+// passing are the codes of answers that say nothing about the call, only that the server could not take it now. One
+// that is missing here makes more than a wrong answer of the API: a report that is refused for good ends its task as
+// Failed.
 var passing = []int{
 	6,     // HostUnreachable
 	7,     // HostNotFound
@@ -62,8 +63,8 @@ func refuse(op string, c *mongo.Collection, err error) error {
 	return fmt.Errorf("mongodb: %s, collection %s of database %s: %w", op, c.Name(), c.Database().Name(), err)
 }
 
-// unavailable says whether the outcome of a call is unknown: everything but the server's own answer to this very call, or a caller who no
-// longer wants it.
+// unavailable reports whether the outcome of a call is unknown: everything but the server's own answer to this very
+// call, or a caller who no longer wants it.
 func unavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false

@@ -15,17 +15,19 @@ import (
 	"github.com/skalds-go/skalds/pkg/rawjson"
 )
 
-// Attachments and results are JSON for the node and BSON in the collection, where other programs read and write them, too.
+// Attachments and results are JSON for the node and BSON in the collection, where other programs read and write them,
+// too.
 //
-// JSON becomes the BSON that means the same: whole numbers int32, int64 or, if larger, Decimal128; all others double; key order stays.
-// What BSON cannot hold exactly, or some servers refuse (keys with NUL or a leading $, deep nesting, numbers out of range, lone
-// surrogates), is kept whole, as its text in a generic Binary behind jsonText; so every text comes back, and no report is ever refused
-// for what its result holds.
+// JSON becomes the BSON that means the same: whole numbers int32, int64 or, if larger, Decimal128; all others double;
+// key order stays. What BSON cannot hold exactly, or some servers refuse (keys with NUL or a leading $, deep nesting,
+// numbers out of range, lone surrogates), is kept whole, as its text in a generic Binary behind jsonText; so every text
+// comes back, and no report is ever refused for what its result holds.
 //
-// BSON becomes JSON: a double always has a point or an exponent (3600.0), one that is no number is null, types that JSON does not know
-// are relaxed extended JSON.
+// BSON becomes JSON: a double always has a point or an exponent (3600.0), one that is no number is null, types that
+// JSON does not know are relaxed extended JSON.
 
-// jsonText is how a Binary begins that is a JSON text. (A subtype of our own would say it better, but not every server takes one.)
+// jsonText is how a Binary begins that is a JSON text. (A subtype of our own would say it better, but not every server
+// takes one.)
 const jsonText = "\x00json\x00"
 
 // appendJSON writes raw as the value of key.

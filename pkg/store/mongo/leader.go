@@ -54,8 +54,8 @@ func (s *Store) Leader(ctx context.Context) (store.Leader, error) {
 	return l, nil
 }
 
-// SwapLeader implements store.Leases. Where there is no document yet, two contenders may both try to make it; the second one is refused
-// by the unique _id.
+// SwapLeader implements store.Leases. Where there is no document yet, two contenders may both try to make it; the
+// second one is refused by the unique _id.
 func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (bool, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

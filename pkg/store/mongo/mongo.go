@@ -33,12 +33,13 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// leasePool is how many connections there are for SwapLeader at most: for one that waits for its answer, and one after it.
+// leasePool is how many connections there are for SwapLeader at most: for one that waits for its answer, and one after
+// it.
 const leasePool = 2
 
-// Open connects to the server that the URI names, and makes the indexes that are missing. An index on a large collection may take
-// minutes the first time: indexTimeout bounds it, and ctx. The error is store.ErrUnavailable if the server does not answer within
-// store.OpTimeout.
+// Open connects to the server that the URI names, and makes the indexes that are missing. An index on a large
+// collection may take minutes the first time: indexTimeout bounds it, and ctx. The error is store.ErrUnavailable if the
+// server does not answer within store.OpTimeout.
 func Open(ctx context.Context, uri, database string) (*Store, error) {
 	if database == "" {
 		return nil, errors.New("mongodb: the name of the database is empty: set DB_NAME")
@@ -96,10 +97,10 @@ func (s *Store) Close(ctx context.Context) error {
 // patience is how long a call may go on whose caller has given up.
 const patience = time.Second
 
-// bounded ends a call in time, also where it takes several commands. The caller's context may end it sooner: its deadline at once, but a
-// caller that gives up only after patience. The driver closes the connection of a command that is given up, while the server works on at it.
-// Callers in a hurry would have more commands run at once than anybody asks for, and connections made without end, two at a time, which
-// others wait for; the leader's renewals among them.
+// bounded ends a call in time, also where it takes several commands. The caller's context may end it sooner: its
+// deadline at once, but a caller that gives up only after patience. The driver closes the connection of a command that
+// is given up, while the server works on at it. Callers in a hurry would have more commands run at once than anybody
+// asks for, and connections made without end, two at a time, which others wait for; the leader's renewals among them.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return ctx, func() {}

@@ -16,8 +16,8 @@ import (
 	"github.com/skalds-go/skalds/test/services"
 )
 
-// proxy stands between a client and a server. While it drops replies, requests reach the server, and the connection ends instead of the
-// answer.
+// proxy stands between a client and a server. While it drops replies, requests reach the server, and the connection
+// ends instead of the answer.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -70,8 +70,8 @@ func (p *proxy) serve(client net.Conn) {
 	}
 }
 
-// TestIntegrationC30_LostReply: the claim reached the server, its reply got lost. The outcome is unknown; the same claim again does not
-// claim twice, and whoever reads finds its own claim id.
+// TestIntegrationC30_LostReply: the claim reached the server, its reply got lost. The outcome is unknown; the same
+// claim again does not claim twice, and whoever reads finds its own claim id.
 func TestIntegrationC30_LostReply(t *testing.T) {
 	t.Parallel()
 	uri := services.Mongo(t)

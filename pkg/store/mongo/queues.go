@@ -18,7 +18,8 @@ func ready() bson.D {
 	return bson.D{{Key: "lifecycleStatus", Value: task.Created}, {Key: "mode", Value: task.ModePassive}}
 }
 
-// queued matches what waits in a queue. Documents have these two by encode or by fill, so that the index alone says which match.
+// queued matches what waits in a queue. Documents have these two by encode or by fill, so that the index alone says
+// which match.
 func queued(queue any) bson.D {
 	return append(ready(), bson.E{Key: "notBefore", Value: int64(0)}, bson.E{Key: "queue", Value: queue})
 }
@@ -36,8 +37,9 @@ const (
 
 // Queues implements store.Queues.
 //
-// It reads a window of the index, and goes on behind the last queue that it saw there: so it costs a window for a queue with many tasks, and
-// as few for many queues with few. No server needs to know how to skip from one value to the next by itself.
+// It reads a window of the index, and goes on behind the last queue that it saw there: so it costs a window for a queue
+// with many tasks, and as few for many queues with few. No server needs to know how to skip from one value to the next
+// by itself.
 func (s *Store) Queues(ctx context.Context, after string, limit int) (store.QueuePage, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return store.QueuePage{}, fmt.Errorf("mongodb: queues: %w", err)
@@ -95,10 +97,11 @@ func (s *Store) lookOver(ctx context.Context, r *repair) error {
 
 // Waiting implements store.Queues.
 //
-// The server sorts by what the documents hold, of whatever type, and a place knows only a whole number and a string. So that no document
-// hides behind a place, the filter is "not before the place" instead of "behind it": a value of another type is always let through. Such a
-// document is read once: either it is bad, and marked, or it lacks its creation time, and gets the 0 that it stands for. One that another
-// program has changed so that it belongs into another queue is put there.
+// The server sorts by what the documents hold, of whatever type, and a place knows only a whole number and a string. So
+// that no document hides behind a place, the filter is "not before the place" instead of "behind it": a value of
+// another type is always let through. Such a document is read once: either it is bad, and marked, or it lacks its
+// creation time, and gets the 0 that it stands for. One that another program has changed so that it belongs into
+// another queue is put there.
 func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return store.PendingPage{}, fmt.Errorf("mongodb: waiting: %w", err)
@@ -133,7 +136,8 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, li
 		return store.PendingPage{}, err
 	}
 	page.Bad = r.bad
-	// Bad documents that the server does not let us mark come again; without progress there is no next page, or the caller would spin.
+	// Bad documents that the server does not let us mark come again; without progress there is no next page, or the
+	// caller would spin.
 	page.More = n == limit && (len(page.Tasks) > 0 || done > 0)
 	return page, nil
 }

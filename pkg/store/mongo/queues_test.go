@@ -50,7 +50,8 @@ func change(t *testing.T, s *Store, id, op string, fields bson.D) {
 	}
 }
 
-// TestIntegrationFillsDocuments: a document of another program is in its queue with the first call of Queues, whatever it has for a queue.
+// TestIntegrationFillsDocuments: a document of another program is in its queue with the first call of Queues, whatever
+// it has for a queue.
 func TestIntegrationFillsDocuments(t *testing.T) {
 	t.Parallel()
 	s := open(t, services.Mongo(t))
@@ -95,8 +96,8 @@ func TestIntegrationFillsMany(t *testing.T) {
 	t.Error("they are never filled")
 }
 
-// TestIntegrationDeepQueues: queues with more tasks than a window, next to shallow ones. Not beside the other tests: the server here has no
-// index for it, and what it looks at for one page is all that it has time for.
+// TestIntegrationDeepQueues: queues with more tasks than a window, next to shallow ones. Not beside the other tests:
+// the server here has no index for it, and what it looks at for one page is all that it has time for.
 func TestIntegrationDeepQueues(t *testing.T) { //nolint:paralleltest // see above
 	s := open(t, services.Mongo(t))
 	var docs []any
@@ -124,8 +125,8 @@ func TestIntegrationDeepQueues(t *testing.T) { //nolint:paralleltest // see abov
 	}
 }
 
-// TestIntegrationChangedByOthers: a document that another program changed while it waited is put into its right queue when it is read, and
-// does not run out of a wrong one.
+// TestIntegrationChangedByOthers: a document that another program changed while it waited is put into its right queue
+// when it is read, and does not run out of a wrong one.
 func TestIntegrationChangedByOthers(t *testing.T) {
 	t.Parallel()
 	s := open(t, services.Mongo(t))
@@ -151,7 +152,8 @@ func TestIntegrationChangedByOthers(t *testing.T) {
 	equal(t, "what was behind it", line(t, s, "0||resize"), "e")
 }
 
-// TestIntegrationBadInAQueue: a document that went bad while it waited hides behind no place, and is marked when it is read.
+// TestIntegrationBadInAQueue: a document that went bad while it waited hides behind no place, and is marked when it is
+// read.
 func TestIntegrationBadInAQueue(t *testing.T) {
 	t.Parallel()
 	s := open(t, services.Mongo(t))
@@ -185,7 +187,8 @@ func TestIntegrationBadInAQueue(t *testing.T) {
 	}
 }
 
-// TestIntegrationOrphanedPermits: a permit that another program left on a task that no node holds is in nobody's way for long.
+// TestIntegrationOrphanedPermits: a permit that another program left on a task that no node holds is in nobody's way
+// for long.
 func TestIntegrationOrphanedPermits(t *testing.T) {
 	t.Parallel()
 	s := open(t, services.Mongo(t))

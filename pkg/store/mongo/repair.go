@@ -16,7 +16,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// judge reads a document that waits, and says why it can never run.
+// judge reads a document that waits, and reports why it can never run.
 func judge(doc bson.Raw, t *task.Task) error {
 	if err := decode(doc, t); err != nil {
 		return err
@@ -30,7 +30,8 @@ func judge(doc bson.Raw, t *task.Task) error {
 	return store.CheckKnown(t) //nolint:wrapcheck // reason names the document
 }
 
-// unfilled matches documents that wait and lack what they are found by, whatever they have instead; one filter for each range of the index.
+// unfilled matches documents that wait and lack what they are found by, whatever they have instead; one filter for each
+// range of the index.
 func unfilled() []bson.D {
 	return []bson.D{
 		append(ready(), bson.E{Key: "notBefore", Value: nil}),
@@ -45,8 +46,8 @@ const (
 	fillFor = time.Second
 )
 
-// findUnfilled fills the documents of other programs, and marks those that can never run. The attachments are left to Waiting, which reads
-// them anyway.
+// findUnfilled fills the documents of other programs, and marks those that can never run. The attachments are left to
+// Waiting, which reads them anyway.
 func (s *Store) findUnfilled(ctx context.Context, r *repair) error {
 	start := time.Now()
 	for _, filter := range unfilled() {
@@ -78,7 +79,8 @@ func (s *Store) findUnfilled(ctx context.Context, r *repair) error {
 	return nil
 }
 
-// sweepInterval is how often the store looks for documents that no page shows: of no known status, or that wait in no known mode.
+// sweepInterval is how often the store looks for documents that no page shows: of no known status, or that wait in no
+// known mode.
 const sweepInterval = 10 * time.Second
 
 // maxOrphans is how many of them it takes at a time.
@@ -136,7 +138,8 @@ type repair struct {
 	models []mongo.WriteModel
 }
 
-// mark makes a document a failed task, if its status is still the one that was read, so that it can be looked at and purged like any other.
+// mark makes a document a failed task, if its status is still the one that was read, so that it can be looked at and
+// purged like any other.
 func (r *repair) mark(doc bson.Raw, t *task.Task, why string) {
 	id := t.ID
 	set := bson.D{

@@ -12,9 +12,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// dispatcherID is the _id of the dispatcher's settings: {_id, version, settings}. The settings are JSON in a string, since names of classes
-// and pools, which are keys in it, may be what the server takes for no key. A document of an earlier version has a strategy instead, and
-// counts as version 0.
+// dispatcherID is the _id of the dispatcher's settings: {_id, version, settings}. The settings are JSON in a string,
+// since names of classes and pools, which are keys in it, may be what the server takes for no key. A document of an
+// earlier version has a strategy instead, and counts as version 0.
 const dispatcherID = "dispatcher"
 
 // Dispatcher implements store.Settings.

@@ -74,8 +74,8 @@ func newDocument(t *task.Task) (bson.Raw, error) {
 	return doc, nil
 }
 
-// existing finds the tasks that stand in the way of those that were refused as duplicates. One that stood in the way and is gone
-// meanwhile leaves the outcome as it is: refused, and worth another try.
+// existing finds the tasks that stand in the way of those that were refused as duplicates. One that stood in the way
+// and is gone meanwhile leaves the outcome as it is: refused, and worth another try.
 func (s *Store) existing(ctx context.Context, tasks []task.Task, refused []int, out []store.CreateOutcome) error {
 	if len(refused) == 0 {
 		return nil
@@ -120,7 +120,8 @@ func (s *Store) existing(ctx context.Context, tasks []task.Task, refused []int, 
 	return nil
 }
 
-// byKeys matches tasks with one of these idempotency keys. $exists lets servers that are strict about sparse indexes use this one.
+// byKeys matches tasks with one of these idempotency keys. $exists lets servers that are strict about sparse indexes
+// use this one.
 func byKeys(keys []string) bson.D {
 	return bson.D{{Key: "idempotencyKey", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$in", Value: keys}}}}
 }
@@ -165,8 +166,8 @@ func (s *Store) Known(ctx context.Context, tasks []task.Task) ([]bool, error) {
 	return known, nil
 }
 
-// Apply implements store.Tasks. The server counts how many changes found their task as they must; a claim whose permit another task holds
-// is refused by the unique indexes of the permits.
+// Apply implements store.Tasks. The server counts how many changes found their task as they must; a claim whose permit
+// another task holds is refused by the unique indexes of the permits.
 func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	if err := store.CheckChanges(changes); err != nil {
 		return 0, fmt.Errorf("mongodb: apply: %w", err)
@@ -214,8 +215,8 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	return n, nil
 }
 
-// freeOrphanPermits takes those of the permits that were in the way from tasks that no node holds: they have one only where another program has
-// changed their status. The next claim gets it then.
+// freeOrphanPermits takes those of the permits that were in the way from tasks that no node holds: they have one only
+// where another program has changed their status. The next claim gets it then.
 func (s *Store) freeOrphanPermits(ctx context.Context, field string, permits []string) error {
 	if len(permits) == 0 {
 		return nil
@@ -247,7 +248,8 @@ func (s *Store) Purge(ctx context.Context, id string) (bool, error) {
 	return result.DeletedCount > 0, nil
 }
 
-// Expire implements store.Tasks. It looks for the oldest of each status, and removes those that are still as they were found.
+// Expire implements store.Tasks. It looks for the oldest of each status, and removes those that are still as they were
+// found.
 func (s *Store) Expire(ctx context.Context, endedBefore int64, limit int) (int, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return 0, fmt.Errorf("mongodb: expire: %w", err)

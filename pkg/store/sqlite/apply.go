@@ -11,7 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// guarded is a row but for what may be large: of a result it says only whether there is one, and of attachments that stand apart, too.
+// guarded is a row but for what may be large: of a result it says only whether there is one, and of attachments that
+// stand apart, too.
 const guarded = "SELECT n, " + light + ", attachments, result IS NOT NULL FROM tasks WHERE id IN "
 
 // maxList is the largest number of values in a list of a statement; what is more takes several.
@@ -57,8 +58,8 @@ type held struct {
 
 // Apply implements store.Tasks.
 //
-// Changes are made to the rows as they are, by task.Change.Apply, inside the one transaction that writes: so each is a compare-and-set, and
-// means what the task package says.
+// Changes are made to the rows as they are, by task.Change.Apply, inside the one transaction that writes: so each is a
+// compare-and-set, and means what the task package says.
 func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	if err := store.CheckChanges(changes); err != nil {
 		return 0, fmt.Errorf("sqlite: apply: %w", err)
@@ -142,7 +143,8 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 	return applied, refused, nil
 }
 
-// inWritingOrder gives the tasks that have changed: first those that have let go of a permit, which another may take up.
+// inWritingOrder returns the tasks that have changed: first those that have let go of a permit, which another may take
+// up.
 func inWritingOrder(changes []task.Change, tasks map[string]*held) []*held {
 	var first, rest []*held
 	for i := range changes {
@@ -160,10 +162,10 @@ func inWritingOrder(changes []task.Change, tasks map[string]*held) []*held {
 	return append(first, rest...)
 }
 
-// gaveUp says whether a permit has been given up.
+// gaveUp reports whether a permit has been given up.
 func gaveUp(before, now string) bool { return before != "" && before != now }
 
-// hold gives the tasks that changes are about, as the transaction sees them.
+// hold returns the tasks that changes are about, as the transaction sees them.
 func (t *tx) hold(changes []task.Change) (map[string]*held, error) {
 	tasks := make(map[string]*held, len(changes))
 	all := make([]held, 0, len(changes))
@@ -225,8 +227,8 @@ func setInt(column string, of func(*task.Task) int64) setter {
 	return setter{column, func(now, before *task.Task) (driver.Value, bool) { n := of(now); return n, n != of(before) }}
 }
 
-// setters are the columns that are written only if a change has touched them: each costs time, and one with an index more of it. What is
-// mostly touched is always written.
+// setters are the columns that are written only if a change has touched them: each costs time, and one with an index
+// more of it. What is mostly touched is always written.
 var setters = []setter{
 	setInt("attempt", func(t *task.Task) int64 { return t.Attempt }),
 	setText("claim", func(t *task.Task) string { return t.ClaimID }),

@@ -55,7 +55,8 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkLife creates, reads, claims and finishes batches of 500 while 100,000 tasks wait and as many ended ones are kept.
+// BenchmarkLife creates, reads, claims and finishes batches of 500 while 100,000 tasks wait and as many ended ones are
+// kept.
 func BenchmarkLife(b *testing.B) {
 	for _, sync := range []Sync{SyncNormal, SyncFull} {
 		b.Run(string(sync), func(b *testing.B) {
@@ -113,7 +114,8 @@ func applyAll(b *testing.B, s *Store, changes []task.Change) {
 	}
 }
 
-// BenchmarkSharedTransactions says how much cheaper a call is where 64 callers are at it than where one is: they share transactions.
+// BenchmarkSharedTransactions says how much cheaper a call is where 64 callers are at it than where one is: they share
+// transactions.
 func BenchmarkSharedTransactions(b *testing.B) {
 	const callers = 64
 	for _, sync := range []Sync{SyncNormal, SyncFull} {

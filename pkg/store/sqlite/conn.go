@@ -11,8 +11,8 @@ import (
 	sqlite "modernc.org/sqlite"
 )
 
-// conn is one connection with its prepared statements. It is the driver's own: what database/sql puts on top costs about as much as a
-// small statement does. One goroutine uses it at a time.
+// conn is one connection with its prepared statements. It is the driver's own: what database/sql puts on top costs
+// about as much as a small statement does. One goroutine uses it at a time.
 type conn struct {
 	driver.Conn
 
@@ -59,8 +59,8 @@ func (c *conn) Close() error {
 	return errors.Join(append(errs, c.Conn.Close())...)
 }
 
-// maxStatements is how many prepared statements a connection keeps: more than the flows repeat. There are some hundred more for the filters
-// of List.
+// maxStatements is how many prepared statements a connection keeps: more than the flows repeat. There are some hundred
+// more for the filters of List.
 const maxStatements = 64
 
 // statement is the statement of a text, which is prepared once.
@@ -98,8 +98,8 @@ func (s *stmt) bind(values []driver.Value) []driver.NamedValue {
 	return s.args
 }
 
-// exec runs a statement that gives no rows, and says how many rows it changed. It does not stop halfway: what a transaction does, it does
-// as a whole.
+// exec runs a statement that gives no rows, and says how many rows it changed. It does not stop halfway: what a
+// transaction does, it does as a whole.
 func (c *conn) exec(sql string, values ...driver.Value) (int64, error) {
 	result, err := c.run(sql, values)
 	if err != nil {
@@ -132,8 +132,8 @@ func (c *conn) query(sql string, yield func(row []driver.Value) error, values ..
 	return c.search(context.Background(), sql, yield, values...)
 }
 
-// search is query for a statement that may have to look at many rows to find the first. The end of ctx ends that, which costs about as much
-// as a small statement does; it does not end the search for further rows.
+// search is query for a statement that may have to look at many rows to find the first. The end of ctx ends that, which
+// costs about as much as a small statement does; it does not end the search for further rows.
 func (c *conn) search(ctx context.Context, sql string, yield func(row []driver.Value) error, values ...driver.Value) (err error) {
 	s, err := c.statement(sql)
 	if err != nil {

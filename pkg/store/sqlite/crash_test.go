@@ -20,8 +20,8 @@ import (
 // asWriter has the test binary write into the file that it names, and say what was acknowledged, until it is killed.
 const asWriter = "SKALDS_TEST_WRITE"
 
-// writeUntilKilled lets several goroutines take tasks through their lives. After each call that was acknowledged a line says of each task
-// of it how far it has come at the least.
+// writeUntilKilled lets several goroutines take tasks through their lives. After each call that was acknowledged a line
+// says of each task of it how far it has come at the least.
 func writeUntilKilled(path string) {
 	ctx := context.Background()
 	s, err := Open(ctx, path, Options{Sync: SyncNormal})
@@ -83,7 +83,8 @@ func writeLives(ctx context.Context, s *Store, prefix string, say func([]task.Ta
 	}
 }
 
-// TestCrash kills a process that writes, at a moment of chance, over and over: what it acknowledged is there, and the file is whole.
+// TestCrash kills a process that writes, at a moment of chance, over and over: what it acknowledged is there, and the
+// file is whole.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

@@ -82,7 +82,8 @@ func (s *Store) Create(ctx context.Context, tasks []task.Task) ([]store.CreateOu
 	return out, nil
 }
 
-// partRows is how many tasks of a Create share a transaction, so that many new tasks do not hold up for long those that run.
+// partRows is how many tasks of a Create share a transaction, so that many new tasks do not hold up for long those that
+// run.
 const partRows = 200
 
 func (t *tx) create(r *newRow, out *store.CreateOutcome) error {

@@ -12,10 +12,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A claim is soon followed by the end of the run, which writes the row anew. So a claim is first only noted: all those of a transaction in one
-// row of the table claims. The task's own row, with its entries in the indexes, is written once for both. Until then the task as it is stands in
-// memory, and every change goes by that. Whatever looks at tasks in the file, but Queues and Waiting, has them written before (readTasks, snapshotTasks,
-// writeDeferred); so do Close, Open after a crash, and claims when there are too many.
+// A claim is soon followed by the end of the run, which writes the row anew. So a claim is first only noted: all those
+// of a transaction in one row of the table claims. The task's own row, with its entries in the indexes, is written once
+// for both. Until then the task as it is stands in memory, and every change goes by that. Whatever looks at tasks in
+// the file, but Queues and Waiting, has them written before (readTasks, snapshotTasks, writeDeferred); so do Close,
+// Open after a crash, and claims when there are too many.
 const (
 	noteClaims  = "INSERT INTO claims (noted) VALUES (?)"
 	readClaims  = "SELECT noted FROM claims ORDER BY n"
@@ -35,7 +36,8 @@ type claim struct {
 	To      *task.Assignment `json:"to"`
 }
 
-// claimOf gives a change as a claim, if it is one and nothing else. One that takes permits is not put off: the file says whether they are free.
+// claimOf returns a change as a claim, if it is one and nothing else. One that takes permits is not put off: the file
+// reports whether they are free.
 func claimOf(c *task.Change) (claim, bool) {
 	is := c.AsOf == 0 && c.Assign != nil && c.Assign.KeyPermit == "" && c.Assign.PoolPermit == "" && c.From == task.Set(task.Created) && c.To == task.Assigning &&
 		c.IfDesired == nil && !c.Unassign && c.StartedAt == 0 && c.FinishedAt == 0 && c.Result == nil && c.Error == "" && c.Progress == nil &&
@@ -113,7 +115,8 @@ func (s *Store) whole(ctx context.Context, op string) error {
 	return s.commit(ctx, op, s.urgent, &call{do: (*tx).writeDeferred})
 }
 
-// replay writes what a process noted that has not ended well. A claim that was followed by more matches nothing any more.
+// replay writes what a process noted that has not ended well. A claim that was followed by more matches nothing any
+// more.
 func (s *Store) replay() error {
 	return s.transact([]*call{{do: func(t *tx) error {
 		var changes []task.Change

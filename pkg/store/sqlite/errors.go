@@ -14,7 +14,8 @@ import (
 // errClosed says that a call came after Close.
 var errClosed = errors.New("the store is closed")
 
-// advice is what to do about what SQLite says, by its primary code. A call that met one of these is to be repeated: the fault is not in it.
+// advice is what to do about what SQLite says, by its primary code. A call that met one of these is to be repeated: the
+// fault is not in it.
 var advice = map[int]string{
 	codes.SQLITE_FULL:     "the disk is full: make room",
 	codes.SQLITE_CORRUPT:  "the file is damaged: stop Skalds and restore the file from a copy, or mend it with the .recover command of the sqlite3 program",

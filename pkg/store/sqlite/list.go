@@ -16,7 +16,8 @@ import (
 
 const minTime, maxTime = math.MinInt64, math.MaxInt64
 
-// search is a filter as SQL. Each status has its own part, which goes by the index of the statuses; SQLite merges them as it goes on.
+// search is a filter as SQL. Each status has its own part, which goes by the index of the statuses; SQLite merges them
+// as it goes on.
 type search struct {
 	where  string // of each part, beside the status
 	values []driver.Value
@@ -63,7 +64,8 @@ func behindPrefix(prefix string) string {
 	return string(b)
 }
 
-// page is the statement for the rows of a page, as one JSON array, so that the whole search is one step, which the end of a context ends.
+// page is the statement for the rows of a page, as one JSON array, so that the whole search is one step, which the end
+// of a context ends.
 func (s *search) page() string {
 	return "SELECT json_group_array(n) FROM (" +
 		s.union("n, created, id", " AND (created, id) < (?, ?)") + " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?)"
@@ -133,7 +135,7 @@ func newestFirst(a, b task.Task) int {
 	return cmp.Or(cmp.Compare(b.CreateDateTime, a.CreateDateTime), cmp.Compare(b.ID, a.ID))
 }
 
-// find gives the numbers of the rows behind a place, the newest first.
+// find returns the numbers of the rows behind a place, the newest first.
 func (s *search) find(ctx context.Context, c *conn, at int64, id string, limit, skip int) (rows []int64, err error) {
 	var values []driver.Value
 	for range s.parts {

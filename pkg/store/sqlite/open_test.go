@@ -179,7 +179,8 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// TestFileOfVersion1: its index of desired states gets its present name, and what its tasks hold that this version does not know stays.
+// TestFileOfVersion1: its index of desired states gets its present name, and what its tasks hold that this version does
+// not know stays.
 func TestFileOfVersion1(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "skalds.db")

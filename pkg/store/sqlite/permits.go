@@ -12,8 +12,9 @@ const (
 	holdsPoolPermit = "SELECT id FROM tasks WHERE pool_permit = ?"
 )
 
-// holders says who holds which permit while a call's changes are made: what the file says, and on top of it what they have changed. A task
-// with permits is always written into the file with its change (see claimOf), so that the file is right.
+// holders says who holds which permit while a call's changes are made: what the file says, and on top of it what they
+// have changed. A task with permits is always written into the file with its change (see claimOf), so that the file is
+// right.
 type holders struct {
 	conn   *conn
 	ofKey  map[string]string // the task of a permit; empty = nobody
@@ -24,7 +25,7 @@ func newHolders(c *conn) *holders {
 	return &holders{conn: c, ofKey: map[string]string{}, ofPool: map[string]string{}}
 }
 
-// taken says whether another task holds a permit that c gives.
+// taken reports whether another task holds a permit that c gives.
 func (h *holders) taken(c *task.Change) (bool, error) {
 	key, pool := store.Permits(c)
 	holder, err := h.of(h.ofKey, holdsKeyPermit, key)

@@ -23,7 +23,8 @@ func plan(t *testing.T, s *Store, sql string) string {
 	return strings.Join(steps, "\n")
 }
 
-// TestPlans: every statement that the flows repeat goes by its index, looks at no row that it does not need, and sorts nothing.
+// TestPlans: every statement that the flows repeat goes by its index, looks at no row that it does not need, and sorts
+// nothing.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

@@ -17,8 +17,8 @@ var (
 	countQueues = "SELECT queue, count(*)" + inQueue + " AND queue > ? GROUP BY queue ORDER BY queue LIMIT ?"
 )
 
-// Queues implements store.Queues. It goes from queue to queue by the index, and within one past those that are taken; it reads no task, so
-// Bad is always empty.
+// Queues implements store.Queues. It goes from queue to queue by the index, and within one past those that are taken;
+// it reads no task, so Bad is always empty.
 func (s *Store) Queues(ctx context.Context, after string, limit int) (store.QueuePage, error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return store.QueuePage{}, fmt.Errorf("sqlite: queues: %w", err)

@@ -80,7 +80,8 @@ func applied(t *testing.T, s *Store, want int, changes ...task.Change) {
 	}
 }
 
-// TestPermitsInOneCall: a call that frees a permit and gives it to another is carried out in the order of its changes, whatever is written first.
+// TestPermitsInOneCall: a call that frees a permit and gives it to another is carried out in the order of its changes,
+// whatever is written first.
 func TestPermitsInOneCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

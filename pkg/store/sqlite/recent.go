@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// maxRecent is how much memory the rows may take that wait, in bytes; those that are on a node may take as much again.
+	// maxRecent is how much memory the rows may take that wait, in bytes; those that are on a node may take as much
+	// again.
 	maxRecent = 32 << 20
 	// What a row, a run in its history, and a text take beside their texts, about.
 	rowBytes, runBytes, textBytes = 1 << 10, 160, 32
@@ -32,9 +33,9 @@ func (k *kept) filed() *task.Task {
 	return &k.is
 }
 
-// recent keeps rows of tasks that have not ended, so that those that were just written need not be read for their next change. Only the
-// writing goroutine changes it, when a transaction is on the disk and before anybody is told so: so it never says less than the file that is
-// read after an acknowledgement. A row that is not in it is read.
+// recent keeps rows of tasks that have not ended, so that those that were just written need not be read for their next
+// change. Only the writing goroutine changes it, when a transaction is on the disk and before anybody is told so: so it
+// never says less than the file that is read after an acknowledgement. A row that is not in it is read.
 type recent struct {
 	mu    sync.RWMutex
 	rows  map[string]*kept // by the task's id
@@ -55,14 +56,14 @@ func (r *recent) late() int {
 	return len(r.deferred)
 }
 
-// taken gives the tasks of those rows.
+// taken returns the tasks of those rows.
 func (r *recent) taken() map[string]struct{} {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return maps.Clone(r.deferred)
 }
 
-// get gives the row of a task; nil if it is not kept.
+// get returns the row of a task; nil if it is not kept.
 func (r *recent) get(id string) *kept {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -115,10 +116,11 @@ func (k *kept) room() int {
 // elsewhere stands in a row in place of JSON that was not read with it.
 var elsewhere = []byte("elsewhere")
 
-// same says whether two texts are one and the same, not only equal ones.
+// same reports whether two texts are one and the same, not only equal ones.
 func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// keepable says whether a row is to be kept: not one that has ended, nor one that does not decode, which is Waiting's to find.
+// keepable reports whether a row is to be kept: not one that has ended, nor one that does not decode, which is
+// Waiting's to find.
 func (k *kept) keepable() bool {
 	return !k.is.LifecycleStatus.Terminal() && len(k.is.Result) == 0 && !k.bad
 }
@@ -146,7 +148,7 @@ func weight(t *task.Task) int {
 	return n
 }
 
-// recall gives a row as the transaction sees it; nil if it is to be read.
+// recall returns a row as the transaction sees it; nil if it is to be read.
 func (t *tx) recall(id string) *kept {
 	if k, ok := t.rows[id]; ok {
 		return k

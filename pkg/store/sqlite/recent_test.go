@@ -10,7 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestKeptRowsAreBounded: what waits takes no more room than it may, what is on a node twice that, and nothing is lost for want of room.
+// TestKeptRowsAreBounded: what waits takes no more room than it may, what is on a node twice that, and nothing is lost
+// for want of room.
 func TestKeptRowsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRecent()

@@ -91,7 +91,7 @@ func packRun(r *run) (driver.Value, error) {
 	return pack(r)
 }
 
-// attach gives what stands in the row for attachments, and themselves if they stand apart.
+// attach returns what stands in the row for attachments, and themselves if they stand apart.
 func attach(raw json.RawMessage) (row driver.Value, body []byte) {
 	if len(raw) > inlineBytes {
 		return large, raw
@@ -154,8 +154,8 @@ func status(n int64) (task.Status, error) {
 	return statuses[n], nil
 }
 
-// The columns of a task but its row number and its queue, in the order of values and decode: those that are given with it, those that its runs set, and
-// those that may be large.
+// The columns of a task but its row number and its queue, in the order of values and decode: those that are given with
+// it, those that its runs set, and those that may be large.
 const (
 	givenColumns = "id, status, mode, priority, created, updated, not_before, deadline, persistent, class, key, spec"
 	runColumns   = "executor, attempt, claim, desired, incarnation, assigned, started, finished, error, version, key_permit, pool_permit, run"
@@ -176,7 +176,8 @@ func insert(columns string) string {
 	return "INSERT INTO tasks (" + columns + ") VALUES (?" + strings.Repeat(", ?", strings.Count(columns, ",")) + ") ON CONFLICT DO NOTHING"
 }
 
-// values are what insertTask takes, and the attachments if they stand apart. Of a task that never ran they are what insertNew takes.
+// values are what insertTask takes, and the attachments if they stand apart. Of a task that never ran they are what
+// insertNew takes.
 func values(t *task.Task) (row []driver.Value, body []byte, err error) {
 	r, s := runOf(t), specOf(t)
 	packedRun, runErr := packRun(&r)
@@ -221,8 +222,8 @@ func document(column string, from driver.Value) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// decode reads a row of whole, or of light. A task that cannot be read as a whole comes as far as it can be, with an error that says what
-// is wrong with it.
+// decode reads a row of whole, or of light. A task that cannot be read as a whole comes as far as it can be, with an
+// error that says what is wrong with it.
 func decode(row []driver.Value) (t task.Task, err error) {
 	c := cells(row)
 	t.ID = c.text()

@@ -8,11 +8,11 @@ import (
 // applicationID marks the file as one of Skalds: "skal" in ASCII.
 const applicationID = 0x736b616c
 
-// migrations make the schema: the first n of them make version n, which stands in the file as user_version. Those that have been in a
-// release never change; a new one goes to the end.
+// migrations make the schema: the first n of them make version n, which stands in the file as user_version. Those that
+// have been in a release never change; a new one goes to the end.
 //
-// Statuses are numbers in the order of a task's life: 0 Created, 1 Assigning, 2 Running, 3 Paused, and above 3 what has ended. Text that
-// is not there is NULL, a number that is not there 0.
+// Statuses are numbers in the order of a task's life: 0 Created, 1 Assigning, 2 Running, 3 Paused, and above 3 what has
+// ended. Text that is not there is NULL, a number that is not there 0.
 var migrations = []string{`
 CREATE TABLE tasks (
 	n           INTEGER PRIMARY KEY,

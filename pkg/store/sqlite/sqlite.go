@@ -17,8 +17,8 @@ type Sync string
 const (
 	// SyncFull writes outlive a power cut: the disk has them before they are acknowledged.
 	SyncFull Sync = "full"
-	// SyncNormal writes outlive the end of the process, however it ends, but not a power cut or a crash of the operating system: the last
-	// seconds may be missing then. The file stays whole.
+	// SyncNormal writes outlive the end of the process, however it ends, but not a power cut or a crash of the
+	// operating system: the last seconds may be missing then. The file stays whole.
 	SyncNormal Sync = "normal"
 )
 
@@ -33,8 +33,8 @@ const (
 	// writerCache and readerCache are how much of the file each connection keeps in memory, in KiB.
 	writerCache = 8 << 10
 	readerCache = 8 << 10
-	// walPages is the size of the write-ahead log from which on it is brought into the file, in pages of 4 KiB; walBytes is what is left of
-	// it when it was larger for a moment.
+	// walPages is the size of the write-ahead log from which on it is brought into the file, in pages of 4 KiB;
+	// walBytes is what is left of it when it was larger for a moment.
 	walPages = 16384
 	walBytes = 64 << 20
 	// busyMs is how long a lock of another program, such as a backup, is waited for.
@@ -62,8 +62,9 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the file, and makes it where there is none; its directory must exist. Beside it stand PATH-wal and PATH-shm, which belong to
-// it, and PATH.lock. One process at a time has it open: the error is lockfile.ErrHeld while another one does.
+// Open opens the file, and makes it where there is none; its directory must exist. Beside it stand PATH-wal and
+// PATH-shm, which belong to it, and PATH.lock. One process at a time has it open: the error is lockfile.ErrHeld while
+// another one does.
 //
 // Since nobody else can have it open, whoever led according to the file is dead: the leadership is free.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
@@ -140,7 +141,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	})
 }
 
-// Close implements store.Store. It waits for the calls that are under way; those that wait for their turn, and later ones, get an error.
+// Close implements store.Store. It waits for the calls that are under way; those that wait for their turn, and later
+// ones, get an error.
 func (s *Store) Close(context.Context) error {
 	s.close.Do(func() {
 		close(s.closing)

@@ -94,7 +94,8 @@ func (s *Store) alone(tb testing.TB) {
 	s.recent.bytes = 0
 }
 
-// sql runs a statement of the test on the writer's connection, while nobody writes. The store does not know what it changes.
+// sql runs a statement of the test on the writer's connection, while nobody writes. The store does not know what it
+// changes.
 func (s *Store) sql(tb testing.TB, text string, values ...driver.Value) (rows []string) {
 	tb.Helper()
 	s.alone(tb)

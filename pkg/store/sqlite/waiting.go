@@ -96,8 +96,8 @@ func order(c *conn, queue string, after store.Place, limit int) (line []waiter, 
 	return line, err
 }
 
-// waits says whether one does wait, as far as is known. Those that were taken before the row was read wait only if it is known that they do
-// again.
+// waits reports whether one does wait, as far as is known. Those that were taken before the row was read wait only if
+// it is known that they do again.
 func (w *waiter) waits(taken map[string]struct{}) bool {
 	if w.kept == nil {
 		_, was := taken[w.at.ID]
@@ -106,7 +106,7 @@ func (w *waiter) waits(taken map[string]struct{}) bool {
 	return w.kept.is.LifecycleStatus == task.Created && w.kept.is.NotBefore == 0
 }
 
-// waiting gives the first of all that do wait, and says how many were looked at for it.
+// waiting returns the first of all that do wait, and says how many were looked at for it.
 func waiting(all []waiter, taken map[string]struct{}, limit int) (line []waiter, seen int) {
 	line = make([]waiter, 0, limit)
 	for seen < len(all) && len(line) < limit {

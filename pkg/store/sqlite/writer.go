@@ -33,18 +33,19 @@ type tx struct {
 type call struct {
 	rows  int // about how many it touches
 	bytes int // about how large they are
-	// do carries the call out. It begins from nothing each time it is called: it is called again after a transaction that was undone.
+	// do carries the call out. It begins from nothing each time it is called: it is called again after a transaction
+	// that was undone.
 	do func(*tx) error
 
 	taken atomic.Bool // by the writing goroutine, or by the caller who does not wait any longer: whoever sets it
 	done  chan error
 }
 
-// take says whether the call is now the caller's.
+// take reports whether the call is now the caller's.
 func (c *call) take() bool { return c.taken.CompareAndSwap(false, true) }
 
-// commit has the writing goroutine carry a call out, and returns when it is on the disk. A call whose context ends while it waits for its
-// turn has not happened.
+// commit has the writing goroutine carry a call out, and returns when it is on the disk. A call whose context ends
+// while it waits for its turn has not happened.
 func (s *Store) commit(ctx context.Context, op string, to chan *call, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
 	defer cancel()
@@ -77,7 +78,8 @@ func (s *Store) commit(ctx context.Context, op string, to chan *call, c *call) e
 	return nil
 }
 
-// write is the writing goroutine. While one transaction is on its way to the disk, calls gather for the next: none waits longer than that.
+// write is the writing goroutine. While one transaction is on its way to the disk, calls gather for the next: none
+// waits longer than that.
 func (s *Store) write() {
 	defer close(s.written)
 	for {

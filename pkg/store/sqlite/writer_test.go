@@ -208,7 +208,8 @@ func TestCloseWhileCallsWait(t *testing.T) {
 	}
 }
 
-// TestDiskFull: a call that finds no room changes nothing and says so; the others go on, and so does it when there is room.
+// TestDiskFull: a call that finds no room changes nothing and says so; the others go on, and so does it when there is
+// room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

@@ -114,7 +114,8 @@ func (m *model) apply(r *rapid.T) {
 	if len(m.late) > 0 && rapid.Bool().Draw(r, "late") {
 		changes = append(changes, rapid.SampledFrom(m.late).Draw(r, "which"))
 	}
-	// The order within a batch is not defined: one change of a task at a time, and none that wants what another may free or take.
+	// The order within a batch is not defined: one change of a task at a time, and none that wants what another may
+	// free or take.
 	batch, seen := []task.Change{}, map[string]bool{}
 	for _, c := range changes {
 		if m.disputed(batch, &c) {
@@ -136,7 +137,7 @@ func (m *model) apply(r *rapid.T) {
 	}
 }
 
-// taken says whether another task has a permit that c would give.
+// taken reports whether another task has a permit that c would give.
 func (m *model) taken(c *task.Change) bool {
 	key, pool := store.Permits(c)
 	for _, tk := range m.tasks {
@@ -147,7 +148,8 @@ func (m *model) taken(c *task.Change) bool {
 	return false
 }
 
-// disputed says whether what becomes of c may depend on whether it comes before or after those of the batch, for the sake of permits.
+// disputed reports whether what becomes of c may depend on whether it comes before or after those of the batch, for the
+// sake of permits.
 func (m *model) disputed(batch []task.Change, c *task.Change) bool {
 	permits := func(c *task.Change) [2][]string {
 		key, pool := store.Permits(c)

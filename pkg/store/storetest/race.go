@@ -98,7 +98,8 @@ var raceCases = map[string]func(*testing.T, store.Store){
 	},
 }
 
-// claimAll claims what waits, a page at a time, until nothing does. It returns how many it won, and checks that it is told the truth.
+// claimAll claims what waits, a page at a time, until nothing does. It returns how many it won, and checks that it is
+// told the truth.
 func claimAll(t tester, s store.Store, node string) (int, error) {
 	won := 0
 	for {

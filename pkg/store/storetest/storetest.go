@@ -1,7 +1,7 @@
 // Package storetest is the suite that every implementation of store.Store passes. It is for tests only.
 //
-// Each case gets an empty store of its own. A case says what every store does; what only one does (how much it keeps, what it makes of
-// a document that someone else wrote) is tested where that store is.
+// Each case gets an empty store of its own. A case says what every store does; what only one does (how much it keeps,
+// what it makes of a document that someone else wrote) is tested where that store is.
 package storetest
 
 import (
