@@ -82,6 +82,18 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
+// isPublic reports whether a request needs no token: health checks, and the documentation, which says nothing of what is stored.
+func isPublic(r *http.Request) bool {
+	switch p := r.URL.Path; p {
+	case livePath, readyPath:
+		return true
+	case openAPIPath, docsPath:
+		return r.Method == http.MethodGet
+	default:
+		return r.Method == http.MethodGet && strings.HasPrefix(p, docsPath+"/")
+	}
+}
+
 // authorize lets pass what shows the token. The comparison takes the same time whatever is shown.
 func (s *server) authorize(next http.Handler) http.Handler {
 	if s.Token == "" {
@@ -91,8 +103,7 @@ func (s *server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-		open := r.URL.Path == livePath || r.URL.Path == readyPath
-		if !open && (!strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1) {
+		if !isPublic(r) && (!strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="skalds"`)
 			drain(w, r)
 			writeProblemf(w, http.StatusUnauthorized, "this call needs the API token: send the header Authorization: Bearer TOKEN (API_TOKEN of the controller)")

@@ -31,8 +31,9 @@ func TestToken(t *testing.T) {
 		"right":          {"/api/tasks", "Bearer s3cret", true},
 		"scheme in case": {"/api/tasks", "bearer s3cret", true},
 		"metrics":        {"/metrics", "", false},
-		"docs":           {"/api/docs", "", false},
-		"document":       {"/api/openapi.json", "", false},
+		"like docs":      {"/api/docsx", "", false},
+		"like document":  {"/api/openapi.json/x", "", false},
+		"document":       {"/api/openapi.json", "", true},
 		"unknown path":   {"/nothing", "", false},
 		"livez":          {"/livez", "", true},
 		"readyz":         {"/readyz", "", true},
@@ -53,6 +54,9 @@ func TestToken(t *testing.T) {
 		})
 	}
 	wantProblem(t, f.do(t, http.MethodPost, "/api/tasks", `{"className":"c"}`), http.StatusUnauthorized)
+	if res := f.do(t, http.MethodGet, "/api/docs", ""); res.Code != http.StatusOK {
+		t.Errorf("the documentation: %d", res.Code)
+	}
 }
 
 func TestUnknownRoutes(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/skalds-go/skalds/pkg/task"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -65,9 +67,11 @@ type openAPIOperation struct {
 		Required bool
 		Schema   map[string]any
 	}
-	RequestBody *struct{ Content map[string]any }
-	Responses   map[string]struct{ Description string }
-	Security    []map[string]any
+	RequestBody *struct {
+		Content map[string]struct{ Example json.RawMessage }
+	}
+	Responses map[string]struct{ Description string }
+	Security  []map[string]any
 }
 
 var pathParameter = regexp.MustCompile(`\{([^}]+)\}`)
@@ -198,5 +202,36 @@ func TestOpenAPIDocumentNamesEveryRoute(t *testing.T) {
 		if _, ok := doc.Paths[path][method]; !ok {
 			t.Errorf("%s is missing", want)
 		}
+	}
+}
+
+// TestEachExampleIsAccepted sends each operation with a body the example that the documentation page fills in.
+func TestEachExampleIsAccepted(t *testing.T) {
+	t.Parallel()
+	var doc openAPI
+	if err := json.Unmarshal(document(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for path, operations := range doc.Paths {
+		for method, op := range operations {
+			if op.RequestBody == nil {
+				continue
+			}
+			tried++
+			f := newFixture(t)
+			f.add(t, inState("x", task.Created))
+			body := op.RequestBody.Content["application/json"].Example
+			res := f.do(t, strings.ToUpper(method), pathParameter.ReplaceAllString(path, "x"), string(body))
+			if len(body) == 0 || res.Code >= 300 {
+				t.Errorf("%s %s with the example %s: %d %s", method, path, body, res.Code, res.Body)
+			}
+			if op.OperationID == "submit-batch" && !strings.Contains(res.Body.String(), `"status":201`) {
+				t.Errorf("%s", res.Body)
+			}
+		}
+	}
+	if tried == 0 {
+		t.Error("no operation has a body")
 	}
 }

@@ -25,6 +25,7 @@ const (
 func (s *server) mountPages(mux *http.ServeMux, api huma.API) {
 	describeTask(api)
 	describePages(api)
+	describeExamples(api)
 	document, err := json.Marshal(api.OpenAPI())
 	if err != nil {
 		panic("api: the OpenAPI document does not encode: " + err.Error()) // the same for every start; a test sees it
