@@ -14,8 +14,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry"
 )
 
-// aloud is a node that runs one task when the registry stops answering it.
-func aloud(w *world) (b *blocker, reg *hooked) {
+// withoutRegistry is a node that runs one task when the registry stops answering it.
+func withoutRegistry(w *world) (b *blocker, reg *hooked) {
 	reg = &hooked{Registry: w.Registry}
 	n := w.node("n", nil, node.WithSeams(session.Seams{Registry: reg}))
 	b = newBlocker()
@@ -63,7 +63,7 @@ func TestANodeWithoutARegistryLivesOnThroughTheLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				b, reg := aloud(w)
+				b, reg := withoutRegistry(w)
 				pass(5 * time.Second)
 				if got := w.beats(); len(got) != 0 {
 					w.t.Fatalf("%d heartbeats over task.status while the registry answers", len(got))
@@ -102,7 +102,7 @@ func TestWhatConfirmsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				b, reg := aloud(w)
+				b, reg := withoutRegistry(w)
 				synctest.Wait()
 				confirmed := reg.at(-1)
 				reg.set(refuse)
@@ -131,7 +131,7 @@ func TestWhatConfirmsNothing(t *testing.T) {
 // A confirmation that comes when the trust is over revives nothing.
 func TestALateConfirmationRevivesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
-		b, reg := aloud(w)
+		b, reg := withoutRegistry(w)
 		first, _, err := w.Registry.Node(w.ctx, "n")
 		w.ok(err)
 		reg.set(refuse)
@@ -156,7 +156,7 @@ func TestALateConfirmationRevivesNothing(t *testing.T) {
 // A fence stops the work at once, and the node begins anew.
 func TestAFenceStopsAllWorkAtOnce(t *testing.T) {
 	bubble(t, func(w *world) {
-		b, _ := aloud(w)
+		b, _ := withoutRegistry(w)
 		first, _, err := w.Registry.Node(w.ctx, "n")
 		w.ok(err)
 		w.Term(0)

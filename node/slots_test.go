@@ -172,7 +172,7 @@ func TestTurnOverAChangeOfLeader(t *testing.T) {
 		say := func(term, turn int64) {
 			w.t.Helper()
 			w.Term(term)
-			w.Turn(turn)
+			w.RoundRobinCount(turn)
 			w.assign("n", "c", 1)
 		}
 		say(1, 5)

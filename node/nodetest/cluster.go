@@ -52,9 +52,9 @@ type Cluster struct {
 	Registry *memory.Registry
 	Clock    Clock
 
-	term   atomic.Int64
-	turn   atomic.Int64
-	claims atomic.Int64
+	term            atomic.Int64
+	roundRobinCount atomic.Int64
+	claims          atomic.Int64
 
 	mu       sync.Mutex
 	stops    []func()
@@ -70,7 +70,7 @@ func New() *Cluster {
 	return cl
 }
 
-// Config is a valid configuration of a node with this id and the defaults of every variable.
+// Config returns a valid configuration of a node with this id, with the default of every variable.
 func Config(id string) node.Config {
 	return node.Config{Node: config.Node{
 		Log: config.Log{Level: config.LogInfo}, ID: id, Mode: config.NodeModeNode, Capacity: 16, Prefetch: 16,
@@ -83,7 +83,7 @@ func Config(id string) node.Config {
 	}}
 }
 
-// Options have a node use the cluster.
+// Options returns options by which a node uses the cluster.
 func (c *Cluster) Options() []node.Option {
 	return []node.Option{node.WithSeams(session.Seams{Bus: session.BusOf(c.Bus), Registry: c.Registry, Clock: c.Clock})}
 }
@@ -145,7 +145,7 @@ func (c *Cluster) joined(incarnation string) bool {
 	return false
 }
 
-// Statuses are all values of task.status so far, those of one node in their order.
+// Statuses returns all values of task.status so far, those of one node in their order.
 func (c *Cluster) Statuses() []events.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *Cluster) Statuses() []events.Status {
 	return slices.Clone(c.statuses)
 }
 
-// Reports are all reports of a claim, in their order.
+// Reports returns all reports of a claim, in their order.
 func (c *Cluster) Reports(claimID string) []task.Report {
 	var list []task.Report
 	for _, s := range c.Statuses() {
@@ -195,10 +195,10 @@ func (c *Cluster) Task(class string, attachments any) (events.AssignedTask, erro
 
 // Assign publishes claims to the present incarnation of a node, as the leader does.
 func (c *Cluster) Assign(ctx context.Context, nodeID string, tasks ...events.AssignedTask) error {
-	return c.publish(ctx, nodeID, events.Assign{Tasks: tasks, RoundRobinCount: c.turn.Load()})
+	return c.publish(ctx, nodeID, events.Assign{Tasks: tasks, RoundRobinCount: c.roundRobinCount.Load()})
 }
 
-// Settle confirms the ends of claims.
+// Acknowledge acknowledges the final reports of claims.
 func (c *Cluster) Acknowledge(ctx context.Context, nodeID string, claimIDs ...string) error {
 	return c.publish(ctx, nodeID, events.Assign{Acknowledged: claimIDs})
 }
@@ -217,12 +217,12 @@ func (c *Cluster) publish(ctx context.Context, nodeID string, a events.Assign) e
 	return c.send(ctx, events.TopicAssign, n, values)
 }
 
-// Cancel publishes a wish to cancel claims.
+// Cancel publishes a command to cancel claims.
 func (c *Cluster) Cancel(ctx context.Context, nodeID string, tasks ...events.AssignedTask) error {
 	return c.Command(ctx, nodeID, events.CommandCancel, tasks...)
 }
 
-// Command publishes a wish for claims; an update brings their attachments.
+// Command publishes a command for claims; an update brings their attachments.
 func (c *Cluster) Command(ctx context.Context, nodeID string, kind events.CommandKind, tasks ...events.AssignedTask) error {
 	var e events.Control
 	for _, t := range tasks {
@@ -235,7 +235,7 @@ func (c *Cluster) Command(ctx context.Context, nodeID string, kind events.Comman
 	return c.control(ctx, nodeID, e)
 }
 
-// Drain asks a node to take no work any more, or to take it again.
+// Drain tells a node to drain, or to take work again.
 func (c *Cluster) Drain(ctx context.Context, nodeID string, drain bool) error {
 	return c.control(ctx, nodeID, events.Control{Drain: &drain})
 }
@@ -271,7 +271,7 @@ func (c *Cluster) Confirm(ctx context.Context, nodeID string, counters ...int64)
 	return c.send(ctx, events.TopicAssign, registry.Node{Partition: n.Partition}, values)
 }
 
-// Fence tells the present incarnation of a node that its work is given away.
+// Fence tells the present incarnation of a node that its work is reassigned.
 func (c *Cluster) Fence(ctx context.Context, nodeID string) error {
 	return c.control(ctx, nodeID, events.Control{Fence: true})
 }
@@ -279,8 +279,8 @@ func (c *Cluster) Fence(ctx context.Context, nodeID string) error {
 // Term sets the leader's term; it is 1 at first.
 func (c *Cluster) Term(term int64) { c.term.Store(term) }
 
-// Turn sets what the leader's assignments say that ROUND_ROBIN counts for their node; they say nothing at first.
-func (c *Cluster) Turn(turn int64) { c.turn.Store(turn) }
+// RoundRobinCount sets what assignments say that ROUND_ROBIN counts for their node; they say nothing at first.
+func (c *Cluster) RoundRobinCount(n int64) { c.roundRobinCount.Store(n) }
 
 func (c *Cluster) node(ctx context.Context, id string) (registry.Node, error) {
 	n, ok, err := c.Registry.Node(ctx, id)
@@ -322,7 +322,7 @@ func (c *Cluster) AwaitReport(ctx context.Context, claimID string, ok func(task.
 	}
 }
 
-// Do has a node run a new task, waits for its final report and settles it.
+// Do has a node run a new task, waits for its final report and acknowledges it.
 func (c *Cluster) Do(ctx context.Context, nodeID, class string, attachments any) (task.Report, error) {
 	t, err := c.Task(class, attachments)
 	if err != nil {

@@ -121,7 +121,7 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 	c.byID[t.ClaimID] = cl
 	c.received++
 	refused := c.slots.refusal(t.ClassName, t.Width())
-	unsettled := len(c.byID) - c.running - len(c.queue) - 1
+	waiting := len(c.byID) - c.running - len(c.queue) - 1
 	switch {
 	case c.earlyCancels.remove(t.ClaimID):
 		c.finish(cl, task.ReportCancelled, nil, "", now)
@@ -131,8 +131,8 @@ func (c *claims) receive(t events.AssignedTask, known bool, now int64) {
 		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("no handler for class %q", t.ClassName), now)
 	case refused != "":
 		c.finish(cl, task.ReportRejected, nil, refused, now)
-	case unsettled >= c.limits.unacknowledged || c.bytes >= c.limits.bytes:
-		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("%d ended tasks with %d bytes are not acknowledged yet", unsettled, c.bytes), now)
+	case waiting >= c.limits.unacknowledged || c.bytes >= c.limits.bytes:
+		c.finish(cl, task.ReportRejected, nil, fmt.Sprintf("%d ended tasks with %d bytes are not acknowledged yet", waiting, c.bytes), now)
 	default:
 		c.queue = append(c.queue, cl)
 		c.slots.enqueue(cl)

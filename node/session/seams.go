@@ -52,8 +52,8 @@ func (s *Seams) setDefaults(log *slog.Logger) {
 	}
 }
 
-// Bus is what a node needs of Kafka. [BusOf] makes one of a *kafka.Client.
-type Bus interface {
+// Topics is what a node needs of Kafka beside readers.
+type Topics interface {
 	// Publish writes the records as one batch, all or none. It returns when all in-sync replicas have them.
 	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
 	// Offsets returns the present ranges of the partitions.
@@ -61,6 +61,11 @@ type Bus interface {
 	// Partitions returns how many partitions the topic has. The error is kafka.ErrUnknownTopic if there is no such
 	// topic.
 	Partitions(ctx context.Context, topic string) (int, error)
+}
+
+// Bus is what a node needs of Kafka. [BusOf] makes one of a *kafka.Client.
+type Bus interface {
+	Topics
 	// Reader makes a reader of one partition.
 	Reader(topic string, partition int, from kafka.Position) Reader
 }
@@ -92,9 +97,7 @@ type LockFile interface {
 
 // TypedBus is a [Bus] whose readers are of type R.
 type TypedBus[R Reader] interface {
-	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
-	Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error)
-	Partitions(ctx context.Context, topic string) (int, error)
+	Topics
 	Reader(topic string, partition int, from kafka.Position) R
 }
 

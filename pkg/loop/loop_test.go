@@ -48,6 +48,9 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bubble)) {
 
 var errFailed = errors.New("it failed")
 
+// failedAt is a step that fails and wants the next one after this time all the same.
+type failedAt time.Duration
+
 // script returns a step that does, one after the other, what it is given, and then ends the loop. It notes when each step ran.
 func script(b *bubble, at *[]time.Duration, list ...any) func(context.Context, loop.Wake) (loop.Next, error) {
 	return func(context.Context, loop.Wake) (loop.Next, error) {
@@ -57,8 +60,11 @@ func script(b *bubble, at *[]time.Duration, list ...any) func(context.Context, l
 		}
 		now := list[0]
 		list = list[1:]
-		if err, ok := now.(error); ok {
-			return loop.Next{}, err
+		switch now := now.(type) {
+		case error:
+			return loop.Next{}, now
+		case failedAt:
+			return loop.After(time.Duration(now)).Regardless(), errFailed
 		}
 		return now.(loop.Next), nil
 	}
@@ -78,6 +84,7 @@ func TestAStepSaysWhenTheNextOneRuns(t *testing.T) {
 		"a rest may be longer than the wait": {[]any{loop.After(s).RestFirst(3 * s)}, []time.Duration{0, 3 * s}},
 		"a failure doubles the pause":        {[]any{errFailed, errFailed, errFailed, errFailed}, []time.Duration{0, s, 3 * s, 7 * s, 11 * s}},
 		"a success ends the doubling":        {[]any{errFailed, errFailed, loop.Next{}, errFailed}, []time.Duration{0, s, 3 * s, 3 * s, 4 * s}},
+		"a step may keep its own pace":       {[]any{failedAt(3 * s), errFailed}, []time.Duration{0, 3 * s, 5 * s}},
 		"but not one that shows nothing":     {[]any{errFailed, loop.Next{}.KeepBackoff(), errFailed}, []time.Duration{0, s, s, 3 * s}},
 	} {
 		t.Run(name, func(t *testing.T) {
