@@ -5,46 +5,45 @@ import (
 	"fmt"
 )
 
-// Change is one compare-and-set on one task: it applies only to a task whose status is in From and whose attempt and
-// claim id are the ones given; otherwise it changes nothing.
+// Change is one compare-and-set on one task. It applies only to a task whose status is in From and whose attempt and
+// claim id are the given ones. Otherwise it changes nothing.
 type Change struct {
 	ID        string
 	From      Statuses
 	Attempt   int64
 	ClaimID   string
-	IfDesired *Desired // if given, what its Desired must be, too
-	AsOf      int64    // if not 0, what its AssignedDateTime must be, too: no other leader has taken the claim over since
+	IfDesired *Desired // if set, the task's Desired must equal it, too
+	AsOf      int64    // if not 0, AssignedDateTime must equal it, too: no other leader has adopted the claim
 
 	To        Status // the status after it
 	UpdatedAt int64  // epoch ms
 
 	Assign       *Assignment     // executor, incarnation, attempt and claim id of a claim
-	Unassign     bool            // no executor and no incarnation; attempt and claim id stay, as the fence, but the claim id of a paused task
+	Unassign     bool            // clears executor and incarnation, and the claim id if To is Paused; the rest of the fence stays
 	StartedAt    int64           // 0 = as it was
 	FinishedAt   int64           // 0 = as it was
 	Result       json.RawMessage // nil = as it was
 	Error        string          // empty = as it was
 	Progress     *Progress       // nil = as it was
 	Desired      Desired         // empty = as it was; a terminal status clears it in any case
-	ClearDesired bool            // the wish is withdrawn, or carried out
+	ClearDesired bool            // the request is withdrawn or carried out
 	NotBefore    int64           // epoch ms before which the task is not to run; 0 = as it was
 	Counts       *Counts         // failures and crashes; nil = as they were
 	Run          *Run            // one more ended attempt for the history, which keeps the last MaxRuns; nil = none
 	Update       *Update         // new attachments; nil = as they were
-	Reset        bool            // forget the outcome of the last run: times, result, error, progress, counts, wishes
+	Reset        bool            // clears the last run: times, result, error, progress, counts, desired
 }
 
 // MaxRuns is how many ended attempts a task's history keeps.
 const MaxRuns = 20
 
-// Counts is what is laid to a task's account.
+// Counts are the failures and crashes counted against a task.
 type Counts struct {
 	Failures int
 	Crashes  int
 }
 
-// Update replaces a task's attachments. It is part of what must match: it applies only if the attachments are still
-// those of version From.
+// Update replaces a task's attachments. It applies only if the attachments are still those of version From.
 type Update struct {
 	From        int64 // attachmentsVersion as read; the new one is From+1
 	Attachments json.RawMessage
@@ -61,13 +60,13 @@ type Assignment struct {
 	PoolPermit  string // of its pool; empty = it has none
 }
 
-// Assignment is the task's present claim.
+// Assignment returns the task's present claim.
 func (t *Task) Assignment() Assignment {
 	return Assignment{Executor: t.Executor, Incarnation: t.Incarnation, Attempt: t.Attempt, ClaimID: t.ClaimID, At: t.AssignedDateTime,
 		KeyPermit: t.KeyPermit, PoolPermit: t.PoolPermit}
 }
 
-// Frees reports whether the change ends a claim, so that the task's permits are free.
+// Frees reports whether the change ends a claim, which frees the task's permits.
 func (c *Change) Frees() bool { return c.Unassign || c.To.Terminal() }
 
 // Matches reports whether the change applies to t.
@@ -76,8 +75,8 @@ func (c *Change) Matches(t *Task) bool {
 		(c.IfDesired == nil || *c.IfDesired == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
-// Apply carries the change out on t, if it applies. It is the meaning of a change; every store does the same in one
-// atomic step.
+// Apply carries the change out on t and reports whether it applied. It defines what a change means; every store does
+// the same in one atomic step.
 func (c *Change) Apply(t *Task) bool {
 	if !c.Matches(t) {
 		return false
@@ -138,7 +137,7 @@ func (c *Change) Apply(t *Task) bool {
 	return true
 }
 
-// change begins the change of t by e. Where e is not accepted in t's status, the change applies to nothing.
+// change starts the change of t by e. If e is not accepted in t's status, the change applies to nothing.
 func (t *Task) change(e Event, now int64) Change {
 	c := Change{ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID, UpdatedAt: now}
 	if to, ok := Next(t.LifecycleStatus, e); ok {
@@ -147,56 +146,56 @@ func (t *Task) change(e Event, now int64) Change {
 	return c
 }
 
-// Claim assigns a task that waits: the next attempt, under a new claim id.
+// Claim assigns a waiting task: the next attempt, under a new claim id.
 func Claim(t *Task, node, incarnation, claimID string, now int64) Change {
 	c := t.change(EventClaim, now)
 	c.Assign = &Assignment{Executor: node, Incarnation: incarnation, Attempt: t.Attempt + 1, ClaimID: claimID, At: now}
 	return c
 }
 
-// Unclaim undoes a claim that certainly reached no node, as long as no other leader has adopted it: that one may have
-// sent it.
+// Unclaim undoes a claim that certainly reached no node. It does not apply once another leader has adopted the claim,
+// since that leader may have sent it.
 func Unclaim(id string, a Assignment, now int64) Change {
 	return Change{ID: id, From: sources(EventUnclaim, Created), Attempt: a.Attempt, ClaimID: a.ClaimID, AsOf: a.At,
 		To: Created, UpdatedAt: now, Unassign: true}
 }
 
-// Adopt takes over the claim of a task that is assigned from the leader that made it: the one that does not know
-// whether it has been sent may send it after that, and the one that does cannot give it back any more.
+// Adopt takes over the claim of an assigned task from the leader that made it. Afterwards the new leader may send the
+// claim, and the old one cannot undo it any more.
 func Adopt(t *Task, now int64) Change {
 	a := t.Assignment()
 	a.At = max(now, t.AssignedDateTime+1)
 	return Change{ID: t.ID, From: Set(Assigning), Attempt: t.Attempt, ClaimID: t.ClaimID, AsOf: t.AssignedDateTime, To: Assigning, UpdatedAt: now, Assign: &a}
 }
 
-// Refuse ends a task that waits and can never run.
+// Refuse fails a waiting task that can never run.
 func Refuse(t *Task, reason string, now int64) Change {
 	c := t.change(EventRefuse, now)
 	c.FinishedAt, c.Error = now, reason
 	return c
 }
 
-// Loss is how a node was lost.
+// Loss is the way a node was lost.
 type Loss uint8
 
 const (
-	// LossLeft is a node that said goodbye: it holds nothing any more.
+	// LossLeft is a node that has left and holds nothing any more.
 	LossLeft Loss = iota
-	// LossSilent is a node that nobody has heard of for too long: its process may have died, or its machine, or the way
-	// to it.
+	// LossSilent is a node without a heartbeat for too long: its process, its machine or its network may have failed.
 	LossSilent
 	// LossDied is a node whose process is known to have died while its machine went on.
 	LossDied
-	// LossForgotten is a node that lives, and does not hold the task any more: its last report got lost.
+	// LossForgotten is a live node that no longer holds the task: its last report was lost.
 	LossForgotten
 )
 
 var lossOutcomes = [...]string{LossLeft: "left", LossSilent: "lost", LossDied: "crashed", LossForgotten: "forgotten"}
 
-// Lose takes a task from a node that is gone. A task that a person has cancelled meanwhile ends; one that is to be
-// paused, or is and is not to go on, is paused without a node; any other waits again. Only the death of a process that
-// ran the task counts as a crash of it, and from as many crashes on as the policy allows the task is failed. It reports
-// false for a task that no node holds.
+// Lose takes a task from a lost node. It reports false if no node holds the task.
+//
+// A task to be cancelled ends. A task to be paused, or paused without a request to resume, becomes Paused without a
+// node. Any other waits again. Only the death of a process that was running the task counts as a crash; at the policy's
+// limit of crashes the task fails.
 func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	if !t.Held() {
 		return Change{}, false
@@ -224,7 +223,7 @@ func Lose(t *Task, loss Loss, p Policy, now int64) (Change, bool) {
 	return c, true
 }
 
-// Retry is a person's wish to run an ended task again, as a new attempt. It reports false for a task that has not
+// Retry runs an ended task again as a new attempt, as a person has asked. It reports false for a task that has not
 // ended.
 func Retry(t *Task, now int64) (Change, bool) {
 	if _, ok := Next(t.LifecycleStatus, EventRetry); !ok {

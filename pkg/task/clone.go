@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Clone is a copy that shares nothing that is ever written with t. The JSON texts (attachments, result) are shared:
-// nobody writes into them, they are only replaced.
+// Clone returns a copy that shares no memory that is ever written. The JSON texts (attachments, result) are shared:
+// they are replaced, never changed.
 func (t *Task) Clone() Task {
 	c := *t
 	c.Dependencies = slices.Clone(t.Dependencies)

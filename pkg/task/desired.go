@@ -2,13 +2,13 @@ package task
 
 import "encoding/json"
 
-// A wish is what a person asks of a task. Of one that no node holds it is carried out at once. For one that is on a
-// node it is stored as Desired, and a report of the node ends it. Desired is there only while status and wish differ,
-// and the two together always say what was asked for last, in whatever order wishes and reports are written: see
-// [Task.Target].
+// A person may ask for a task to be cancelled, paused or resumed. If no node holds the task, that happens at once.
+// Otherwise the request is stored as Desired until a report of the node shows that it was carried out. Desired is set
+// only while it differs from the status. The two together always show what was asked for last, in whatever order
+// requests and reports are written: see [Task.Target].
 
-// Target is what people want of a task: Cancelled, Paused, or Running for one that may run; of an ended task its
-// status.
+// Target returns what people want the task to be: Cancelled, Paused, or Running if it may run. For an ended task it
+// returns the status.
 func (t *Task) Target() Status {
 	switch {
 	case t.LifecycleStatus.Terminal():
@@ -23,8 +23,8 @@ func (t *Task) Target() Status {
 	return Running
 }
 
-// Cancel is a person's wish to end a task. One that no node holds ends at once; for one that is on a node the wish is
-// stored, and the node carries it out. It reports false for a task that has ended.
+// Cancel ends a task on request. If a node holds it, the request is stored and the node carries it out. Cancel reports
+// false for a task that has ended.
 func Cancel(t *Task, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() {
 		return Change{}, false
@@ -38,9 +38,9 @@ func Cancel(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// Pause is a person's wish that a task does not go on. One that waits is held back; for one that is on a node the wish
-// is stored, and the node carries it out. It reports false for a task that has ended or is to be cancelled, and for one
-// that is paused, or to be paused, already.
+// Pause pauses a task on request. A waiting task is held back; if a node holds the task, the request is stored and the
+// node carries it out. Pause reports false for a task that has ended, that is to be cancelled, or that is or will be
+// paused already.
 func Pause(t *Task, now int64) (Change, bool) {
 	if t.Target() != Running {
 		return Change{}, false
@@ -57,9 +57,8 @@ func Pause(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// Resume is a person's wish that a task goes on: it undoes a pause, and a pause or a cancel that is not yet carried
-// out. One that no node holds waits again. It reports false for a task that has ended, and for one that may run
-// already.
+// Resume lets a task go on. It undoes a pause, and withdraws a pause or a cancel that is not yet carried out. A task
+// that no node holds waits again. Resume reports false for a task that has ended and for one that may run already.
 func Resume(t *Task, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() || t.Target() == Running {
 		return Change{}, false
@@ -76,13 +75,13 @@ func Resume(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// steer begins a change that what is asked for must not have changed before.
+// steer starts a change that applies only while Desired is as it was read.
 func (t *Task) steer(now int64) Change {
 	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, IfDesired: new(t.Desired), To: t.LifecycleStatus, UpdatedAt: now}
 }
 
-// ApplyDesired carries out a wish that was stored while a node held the task, and that is left now that none does. It
-// reports false where there is nothing to do.
+// ApplyDesired carries out a request that was stored while a node held the task, once no node does. It reports false if
+// there is nothing to do.
 func ApplyDesired(t *Task, now int64) (Change, bool) {
 	if t.Desired == "" || t.Held() || t.LifecycleStatus.Terminal() {
 		return Change{}, false
@@ -100,8 +99,8 @@ func ApplyDesired(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// Attach replaces a task's attachments. A task that waits has the new ones at its next claim; a node that holds it is
-// told of them. It reports false for a task that has ended.
+// Attach replaces a task's attachments. A waiting task has the new ones at its next claim; a node that holds the task
+// is sent them. Attach reports false for a task that has ended.
 func Attach(t *Task, attachments json.RawMessage, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() {
 		return Change{}, false

@@ -12,9 +12,9 @@ const (
 	MaxPrefixBytes = 253 // of a label key's prefix
 )
 
-// BadLabelKey reports why a text cannot be a label's key, or nothing. The syntax is that of Kubernetes' labels: a name
-// of letters and digits, with '-', '_' and '.' between them, and an optional DNS name in lower case and a slash before
-// it.
+// BadLabelKey returns why a text cannot be the key of a label; empty if it can. The syntax is that of Kubernetes: a
+// name of letters and digits, with '-', '_' and '.' between them, after an optional prefix, which is a DNS name in
+// lower case and a slash.
 func BadLabelKey(key string) string {
 	prefix, name, both := strings.Cut(key, "/")
 	if !both {
@@ -31,8 +31,8 @@ func BadLabelKey(key string) string {
 	return badName(name)
 }
 
-// BadLabelValue reports why a text cannot be a label's value, or nothing. An empty one can; else it is as the name of a
-// key.
+// BadLabelValue returns why a text cannot be the value of a label; empty if it can. A value is empty or has the syntax
+// of a key's name.
 func BadLabelValue(value string) string {
 	if value == "" {
 		return ""

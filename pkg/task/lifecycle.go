@@ -31,7 +31,7 @@ func ParseStatus(s string) (Status, bool) {
 	return "", false
 }
 
-// Terminal reports whether nothing more happens to a task by itself.
+// Terminal reports whether the status is an end, which only a retry leaves.
 func (s Status) Terminal() bool { return Terminal.Has(s) }
 
 // Active reports whether a node may hold a task of this status.
@@ -45,25 +45,24 @@ const (
 	EventClaim Event = iota
 	// EventUnclaim undoes a claim whose first publish certainly did not happen.
 	EventUnclaim
-	// EventReject is a node's refusal: class unknown, or no room.
+	// EventReject is a node's refusal: it does not know the class, or has no free capacity.
 	EventReject
-	// EventStart is a handler's begin; a repeated one changes nothing.
+	// EventStart is the start of a handler. A repeated one changes nothing.
 	EventStart
-	// EventFinish is a handler's good end.
+	// EventFinish is the success of a handler.
 	EventFinish
-	// EventFail is a handler's bad end, for good.
+	// EventFail is a failure that is not retried.
 	EventFail
-	// EventFailAgain is a handler's bad end with retries left.
+	// EventFailAgain is a failure that is retried.
 	EventFailAgain
 	// EventRefuse ends a task that no node holds and that can never run: a document that does not decode, a deadline
 	// that has passed.
 	EventRefuse
-	// EventCancel is a person's cancel, carried out.
+	// EventCancel is a cancel that was carried out.
 	EventCancel
-	// EventRelease is a node's giving back of what it holds; EventLose is the controller's taking it from a node that
-	// is gone.
+	// EventRelease is a node's return of a task that it holds.
 	EventRelease
-	// EventLose is the controller's taking of a task from a node that is gone.
+	// EventLose takes a task from a lost node.
 	EventLose
 	// EventPause is a person's pause, carried out; of a task that waits it is a hold. A repeated one changes nothing.
 	EventPause
@@ -71,7 +70,7 @@ const (
 	EventResume
 	// EventUnhold lets a paused task that no node holds wait again.
 	EventUnhold
-	// EventRetry is a person's wish to run an ended task again.
+	// EventRetry runs an ended task again, as a person has asked.
 	EventRetry
 	eventCount
 )
@@ -107,7 +106,7 @@ var transitions = [eventCount]map[Status]Status{
 	EventRetry:     {Finished: Created, Failed: Created, Cancelled: Created},
 }
 
-// Next is the one transition function: what a task of status s becomes by e, and whether e is accepted there at all.
+// Next is the one transition function. It returns what a task of status s becomes by e, and whether e is accepted in s.
 func Next(s Status, e Event) (Status, bool) {
 	if e >= eventCount {
 		return s, false
@@ -119,7 +118,7 @@ func Next(s Status, e Event) (Status, bool) {
 	return to, true
 }
 
-// sources are the statuses in which e is accepted and leads to the status to.
+// sources returns the statuses in which e is accepted and leads to the status to.
 func sources(e Event, to Status) Statuses {
 	var set Statuses
 	for from, next := range transitions[e] {
@@ -136,7 +135,7 @@ type Statuses uint8
 // Terminal is the set of the statuses that are left only by a retry.
 const Terminal = Statuses(1<<4 | 1<<5 | 1<<6)
 
-// Set makes a set.
+// Set returns the set of the given statuses. Unknown ones are left out.
 func Set(list ...Status) Statuses {
 	var set Statuses
 	for _, s := range list {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// MaxQueueBytes is the longest name of a queue.
+// MaxQueueBytes is the length of the longest queue name.
 const MaxQueueBytes = 200
 
-// Queue names the queue in which the task waits. Tasks of one queue ask for the same: namespace, class, slots, pool,
-// concurrency key, anti-affinity key and labels; and they have one priority. So what keeps one of them waiting keeps
-// all of them waiting, but for the nodes that a task has crashed; and the head of a queue, by (createDateTime, id), is
-// the one that comes first. A task's queue never changes.
+// Queue returns the name of the queue in which the task waits. Tasks of one queue have the same priority and ask for
+// the same: namespace, class, slots, pool, concurrency key, anti-affinity key and labels. So what keeps one of them
+// waiting keeps all of them waiting, except for the nodes that a task has crashed. The head of a queue is its first
+// task by (createDateTime, id). A task's queue never changes.
 //
-// The name begins with priority, namespace and class, for people. What is too long for MaxQueueBytes ends in a hash.
+// The name starts with priority, namespace and class, for people. A name longer than MaxQueueBytes ends in a hash.
 func (t *Task) Queue() string {
 	var b strings.Builder
 	b.Grow(len(t.ClassName) + 8)
@@ -56,7 +56,7 @@ func (t *Task) Queue() string {
 	return strings.ToValidUTF8(name[:MaxQueueBytes-hash-1], "") + "~" + hex.EncodeToString(sum[:hash/2])
 }
 
-// escape writes a value so that names of different parts are different.
+// escape writes a value so that different parts never make the same name.
 func escape(b *strings.Builder, value string) {
 	for i := range len(value) {
 		switch c := value[i]; c {

@@ -31,10 +31,10 @@ var reportEvents = map[Kind]Event{
 	ReportReleased:  EventRelease,
 }
 
-// Known reports whether k is a kind of this version.
+// Known reports whether this version knows the kind.
 func (k Kind) Known() bool { _, ok := reportEvents[k]; return ok }
 
-// Final reports whether the claim ends with a report of this kind.
+// Final reports whether a report of this kind ends the claim.
 func (k Kind) Final() bool {
 	switch reportEvents[k] {
 	case EventStart, EventPause, EventResume:
@@ -44,7 +44,7 @@ func (k Kind) Final() bool {
 	}
 }
 
-// MaxChanges is the most changes that Changes, or [Fail], gives for a report of kind k.
+// MaxChanges returns the most changes that Changes, or [Fail], returns for a report of kind k.
 func (k Kind) MaxChanges() int {
 	switch k {
 	case ReportPaused, ReportResumed:
@@ -56,8 +56,8 @@ func (k Kind) MaxChanges() int {
 	}
 }
 
-// Report is what a node says of one claim: all of its present state, so that the newest report of a claim makes the
-// older ones needless, and a repeated one does no harm. Times are epoch ms by the node's clock.
+// Report is the whole present state of one claim, as its node reports it. So the newest report of a claim replaces the
+// older ones, and a repeated one does no harm. Times are epoch milliseconds of the node's clock.
 type Report struct {
 	ID         string          `json:"id"`
 	Attempt    int64           `json:"attempt"`
@@ -71,12 +71,12 @@ type Report struct {
 	Permanent  bool            `json:"permanent,omitempty"`          // of a failure: another attempt would fail, too
 	RetryAt    int64           `json:"retryAt,omitempty"`            // of a failure: not to be tried again before; 0 = as the task's backoff says
 	Version    int64           `json:"attachmentsVersion,omitempty"` // of the attachments that the node has
-	Node       string          `json:"-"`                            // who said it; whoever reads the report fills it in
-	Heartbeat  int64           `json:"-"`                            // its newest heartbeat then, likewise; 0 = not known
+	Node       string          `json:"-"`                            // the reporting node; set by whoever reads the report
+	Heartbeat  int64           `json:"-"`                            // the node's newest heartbeat at that time, likewise; 0 = unknown
 }
 
-// Changes returns the compare-and-sets that write the report down; at most one of them applies. An unknown kind gives
-// none. A failure that may be tried again takes the task's document to decide: see [Fail]; here it is final.
+// Changes returns the compare-and-sets that write the report down; at most one of them applies. An unknown kind has
+// none. A failure is final here; [Fail] decides with the task's document whether it is retried.
 func (r *Report) Changes(now int64) []Change {
 	e, ok := reportEvents[r.Kind]
 	if !ok {
@@ -110,8 +110,8 @@ func (r *Report) Changes(now int64) []Change {
 	return list
 }
 
-// pauseOrResume returns the changes of a report that the run is paused, or goes on. What was asked for stays asked for:
-// a pause that nobody wants any more, since its undoing came later, is followed by the wish to go on.
+// pauseOrResume returns the changes for a report that the run is paused or has resumed. If people have asked for the
+// opposite meanwhile, that request stays.
 func pauseOrResume(base Change, e Event) []Change {
 	to, _ := Next(Running, e)
 	base.To = to
@@ -129,7 +129,7 @@ func pauseOrResume(base Change, e Event) []Change {
 	return []Change{same, carried, against, cancelled}
 }
 
-// run is the report as an entry of the task's history.
+// run returns the report as an entry of the task's history.
 func (r *Report) run(outcome string, now int64) *Run {
 	ended := r.FinishedAt
 	if ended == 0 {
@@ -141,8 +141,8 @@ func (r *Report) run(outcome string, now int64) *Run {
 // held are the statuses a task with a present claim can have on its node.
 const held = Statuses(1<<1 | 1<<2 | 1<<3)
 
-// Fold keeps the one report of each claim that says most: the last, but none after a final one. A report of an unknown
-// kind replaces none. The order of first appearance stays. It reuses the slice.
+// Fold keeps one report for each claim: the last, but none after a final one. A report of an unknown kind replaces no
+// other. The order of first appearance stays. Fold reuses the slice.
 func Fold(reports []Report) []Report {
 	type claim struct {
 		id, claimID string

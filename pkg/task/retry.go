@@ -2,7 +2,7 @@ package task
 
 import "math"
 
-// Policy is what holds for tasks that say nothing of their own.
+// Policy holds the limits for tasks that have none of their own.
 type Policy struct {
 	MaxAttempts int     // failures that end a task; 0 = it is tried without end
 	MaxCrashes  int     // crashes that end it; 0 = never
@@ -28,8 +28,9 @@ func (p Policy) maxCrashes(t *Task) int {
 	return p.MaxCrashes
 }
 
-// Delay is the wait after so many failures: anything from 0 to min(MaxMs, BaseMs * Factor^(failures-1)), by jitter in
-// [0, 1). This is the "full jitter" of Marc Brooker's "Exponential Backoff and Jitter" (AWS Architecture Blog, 2015).
+// Delay returns the wait in milliseconds after so many failures: jitter, in [0, 1), times min(MaxMs, BaseMs *
+// Factor^(failures-1)). This is the "full jitter" of Marc Brooker's "Exponential Backoff and Jitter" (AWS Architecture
+// Blog, 2015).
 func (b Backoff) Delay(failures int, jitter float64) int64 {
 	if failures < 1 {
 		return 0
@@ -41,9 +42,10 @@ func (b Backoff) Delay(failures int, jitter float64) int64 {
 	return int64(max(0, most) * min(max(jitter, 0), 1))
 }
 
-// Fail is what a report of a failure does to its task: it waits for its next attempt, or it has failed for good. The
-// task is as the store has it; jitter, in [0, 1), spreads the waits. At most one of the changes applies. A report of
-// another claim than the present one does nothing. So does one of another kind.
+// Fail returns the changes that write down a report of a failure: the task waits for its next attempt, or has failed
+// for good. At most one of them applies. The task is as the store has it; jitter, in [0, 1), spreads the waits.
+//
+// A report of another kind, or of another claim than the present one, changes nothing.
 func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	if r.Kind != ReportFailed || t.Attempt != r.Attempt || t.ClaimID != r.ClaimID {
 		return nil
@@ -65,15 +67,15 @@ func Fail(t *Task, r *Report, p Policy, jitter float64, now int64) []Change {
 	c.Unassign, c.StartedAt, c.Progress = true, 0, nil
 	c.NotBefore = max(now+backoff.Delay(c.Counts.Failures, jitter), r.retryAt(now), 1)
 	// Whatever of these it is by now: between the reading and the writing it may have been paused. What else a person
-	// asked for meanwhile stays in Desired, for Settle.
+	// asked for meanwhile stays in Desired, for ApplyDesired.
 	again, hold := c, c
 	again.To, again.From = Created, sources(EventFailAgain, Created)&held
 	hold.To, hold.From = Paused, sources(EventFailAgain, Paused)&held
 	return append(list, again, hold)
 }
 
-// retryAt is the time before which a failure is not to be tried again; 0 = none. The report says it by the node's
-// clock, which may be far off: what counts is how long after the end of the run that is.
+// retryAt returns the time before which a failure is not retried; 0 = none. The node's clock may be far off, so only
+// the distance from the end of the run counts.
 func (r *Report) retryAt(now int64) int64 {
 	if r.RetryAt == 0 || r.FinishedAt == 0 {
 		return r.RetryAt
@@ -81,7 +83,7 @@ func (r *Report) retryAt(now int64) int64 {
 	return now + max(r.RetryAt-r.FinishedAt, 0)
 }
 
-// ending is a failure that ends its task by e.
+// ending makes a failure one that ends its task by e.
 func (c Change) ending(e Event) Change {
 	c.To, _ = Next(Running, e)
 	c.FinishedAt = c.Run.FinishDateTime
@@ -89,15 +91,15 @@ func (c Change) ending(e Event) Change {
 	return c
 }
 
-// aloneAfter is how many process deaths a task may have shared with others before it runs alone on its node: from then
-// on a death is its own.
+// aloneAfter is the number of process deaths after which a task runs alone on its node, so that a further death is
+// certainly its own.
 const aloneAfter = 2
 
-// Alone reports whether a task must be the only one on its node: processes died while it ran, and nobody knows whether
-// that was its doing.
+// Alone reports whether the task must be the only one on its node: processes died while it ran, and its part in that is
+// unknown.
 func (t *Task) Alone() bool { return t.Crashes >= aloneAfter }
 
-// Crashed returns the nodes whose process died while the task ran, as far as its history tells.
+// Crashed returns the nodes whose process died while the task ran, as far as its history shows.
 func (t *Task) Crashed() []string {
 	var nodes []string
 	for i := range t.Attempts {
@@ -111,8 +113,8 @@ func (t *Task) Crashed() []string {
 // Late reports whether the task's deadline has passed.
 func (t *Task) Late(now int64) bool { return t.DeadlineDateTime != 0 && now >= t.DeadlineDateTime }
 
-// Overdue ends a task whose deadline has passed. One that a node holds is ended by its node; the controller does it
-// only after a grace.
+// Overdue fails a task whose deadline has passed. A node ends the task that it holds; the controller does so only after
+// a grace period.
 func Overdue(t *Task, now int64) Change {
 	if t.Held() {
 		c := t.change(EventFail, now)

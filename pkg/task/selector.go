@@ -16,7 +16,7 @@ const (
 	maxSelectorValue = 64   // values in one list
 )
 
-// Selector says which nodes a task may run on, by their labels: all its requirements must hold. The zero value selects
+// Selector selects the nodes a task may run on by their labels. All its requirements must hold. The zero value selects
 // every node.
 type Selector struct {
 	requirements []requirement
@@ -43,7 +43,7 @@ type requirement struct {
 	number int64    // of greater and less
 }
 
-// SelectorError says where a selector does not parse.
+// SelectorError is the error for a selector that does not parse.
 type SelectorError struct {
 	Text string
 	At   int // byte
@@ -55,7 +55,7 @@ func (e *SelectorError) Error() string {
 	return fmt.Sprintf("selector %q: at byte %d: %s", head(e.Text), e.At, e.Msg)
 }
 
-// head is the beginning of a text, for errors.
+// head returns the beginning of a text, for errors.
 func head(s string) string {
 	const limit = 80
 	if len(s) > limit {
@@ -64,10 +64,10 @@ func head(s string) string {
 	return s
 }
 
-// ParseSelector reads a selector in the syntax of Kubernetes' label selectors: `zone=cn-north,gpu in
-// (a100,h100),!spot`. Requirements are separated by commas: key, !key, key=value, key==value, key!=value, key in (a,b),
-// key notin (a,b), key>n, key<n. As there, != and notin hold for a node without the label, too; > and < compare whole
-// numbers and hold for no other value. The empty text selects every node.
+// ParseSelector parses the syntax of Kubernetes' label selectors, such as zone=cn-north,gpu in (a100,h100),!spot.
+// Requirements are separated by commas: key, !key, key=value, key==value, key!=value, key in (a,b), key notin (a,b),
+// key>n, key<n. As in Kubernetes, != and notin also hold for a node without the label. > and < compare whole numbers
+// and hold for no other value. The empty text selects every node.
 func ParseSelector(text string) (Selector, error) {
 	if len(text) > MaxSelectorBytes {
 		return Selector{}, &SelectorError{Text: text, Msg: fmt.Sprintf("%d bytes, %d at most", len(text), MaxSelectorBytes)}
@@ -93,7 +93,7 @@ func ParseSelector(text string) (Selector, error) {
 	}
 }
 
-// NodeSelector is what the task asks of a node: its plain labels and its selector together.
+// NodeSelector returns what the task asks of a node: its plain labels and its selector together.
 func (t *Task) NodeSelector() (Selector, error) {
 	s, err := ParseSelector(t.Selector)
 	if err != nil || len(t.Labels) == 0 {
@@ -118,7 +118,7 @@ func (t *Task) NodeSelector() (Selector, error) {
 	return newSelector(all), nil
 }
 
-// newSelector puts requirements into their one order, so that equal selectors have equal texts.
+// newSelector sorts requirements, so that equal selectors have equal texts.
 func newSelector(list []requirement) Selector {
 	texts := make(map[string]requirement, len(list))
 	for _, r := range list {
@@ -132,13 +132,13 @@ func newSelector(list []requirement) Selector {
 	return s
 }
 
-// String is the selector's canonical text: two selectors that ask the same in another order have the same.
+// String returns the canonical text of the selector, which does not depend on the order of the requirements.
 func (s Selector) String() string { return s.text }
 
 // Empty reports whether every node is selected.
 func (s Selector) Empty() bool { return len(s.requirements) == 0 }
 
-// In gives each label that must have one of some values, and the values, for those who look nodes up by their labels.
+// In yields each label that must have one of some values, with those values, for lookups of nodes by label.
 func (s Selector) In() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		for i := range s.requirements {

@@ -17,7 +17,7 @@ import (
 	"strconv"
 )
 
-// Mode says who dispatches a task.
+// Mode is who dispatches a task.
 type Mode string
 
 const (
@@ -93,7 +93,7 @@ type Backoff struct {
 	MaxMs  int64   `bson:"maxMs" json:"maxMs"`
 }
 
-// Progress is what a running task last said of itself.
+// Progress is the latest progress that a running task has reported.
 type Progress struct {
 	Percent float64 `bson:"percent" json:"percent"` // 0..100
 	Message string  `bson:"message,omitempty" json:"message,omitempty"`
@@ -109,29 +109,29 @@ type Run struct {
 	Error          string `bson:"error,omitempty" json:"error,omitempty"`
 }
 
-// Desired is what a person asked of a task that is on a node, until the node has carried it out.
+// Desired is what a person has asked of a task that is on a node, until the node has carried it out.
 type Desired string
 
 // What a person may ask for.
 const (
 	// DesiredCancelled asks the node to end the run.
 	DesiredCancelled Desired = "Cancelled"
-	// DesiredPaused asks it to pause the run, or to give back what has not started.
+	// DesiredPaused asks it to pause the run, or to return what has not started.
 	DesiredPaused Desired = "Paused"
 	// DesiredRunning asks it to go on with a paused run.
 	DesiredRunning Desired = "Running"
 )
 
-// Held reports whether a node holds the task or is about to: it was assigned and its end is not known.
+// Held reports whether a node holds the task or is about to: it is assigned and its end is not known.
 func (t *Task) Held() bool { return t.LifecycleStatus.Active() && t.Executor != "" }
 
-// Width is how many slots of its node the task takes.
+// Width returns how many slots of its node the task takes.
 func (t *Task) Width() int { return max(t.Slots, 1) }
 
-// KeyLimit is how many tasks of its concurrency key may be on nodes at once.
+// KeyLimit returns how many tasks of its concurrency key may be on nodes at once.
 func (t *Task) KeyLimit() int { return max(t.ConcurrencyLimit, 1) }
 
-// Permit names the n-th permit of a concurrency key or a pool. Whoever has a claim of a task with a key holds one of
-// the permits 0..limit-1, and the store lets no two tasks hold the same: so the limit holds whatever two leaders may do
-// at once.
+// Permit returns the name of the n-th permit of a concurrency key or a pool. A claimed task with a key holds one of the
+// permits 0..limit-1. The store lets no two tasks hold the same permit, so the limit holds whatever two leaders do at
+// once.
 func Permit(name string, n int) string { return name + "#" + strconv.Itoa(n) }
