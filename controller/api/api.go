@@ -22,6 +22,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/skalds-go/skalds/pkg/client"
 	"github.com/skalds-go/skalds/pkg/registry"
@@ -124,14 +125,14 @@ type server struct {
 
 	metrics *metrics
 	beats   beatClock
-	waiters limiter // calls that wait for a task's end
+	waiters *semaphore.Weighted // calls that wait for a task's end
 	backlog backlog
-	lists   limiter // pages of tasks in the making, which may be large
+	lists   *semaphore.Weighted // pages of tasks in the making, which may be large
 }
 
 // New makes the handler of all routes.
 func New(deps Deps) http.Handler {
-	s := &server{Deps: withDefaults(deps), waiters: newLimiter(maxWaiters), lists: newLimiter(maxLists)}
+	s := &server{Deps: withDefaults(deps), waiters: semaphore.NewWeighted(maxWaiters), lists: semaphore.NewWeighted(maxLists)}
 	s.backlog = backlog{tasks: s.Tasks, limit: s.MaxBacklog, now: s.Now}
 	s.metrics = newMetrics(s.Metrics, s.Tasks)
 	mux := http.NewServeMux()

@@ -57,10 +57,10 @@ func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
 	if len(f.Status) == 0 && f.ClassName == "" && f.Executor == "" && f.IDPrefix == "" && !in.Body.All {
 		return nil, invalid("body.filter", nil, "selects every task: say what to select, or all")
 	}
-	if !s.lists.wait(ctx) {
+	if !acquire(ctx, s.lists, 1) {
 		return nil, unavailable("too many lists are read at once; try again")
 	}
-	defer s.lists.release()
+	defer s.lists.Release(1)
 	var out bulkOutput
 	for began := s.Now(); ; {
 		page, err := s.Tasks.List(ctx, f)

@@ -115,18 +115,18 @@ func (s *server) authorize(next http.Handler) http.Handler {
 
 // limit bounds the requests that run at once, and the bodies they hold. Health checks always pass.
 func (s *server) limit(next http.Handler) http.Handler {
-	requests := newLimiter(maxRequests)
+	requests := semaphore.NewWeighted(maxRequests)
 	bodies := semaphore.NewWeighted(maxBodies)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == livePath || r.URL.Path == readyPath {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !requests.wait(r.Context()) {
+		if !acquire(r.Context(), requests, 1) {
 			refuse(w, r, "too many requests at once")
 			return
 		}
-		defer requests.release()
+		defer requests.Release(1)
 		allowed := s.maxBody()
 		if strings.TrimRight(r.URL.Path, "/") == batchPath {
 			allowed = maxBatchBody
@@ -151,11 +151,17 @@ func (s *server) limit(next http.Handler) http.Handler {
 	})
 }
 
-// acquire takes n bytes of the memory for bodies, for which it waits up to limitWait.
-func acquire(ctx context.Context, bodies *semaphore.Weighted, n int64) bool {
+// limitWait is how long a request waits for its turn before it is refused.
+const limitWait = 5 * time.Second
+
+// acquire takes n of what a semaphore bounds. It waits for that up to limitWait.
+func acquire(ctx context.Context, of *semaphore.Weighted, n int64) bool {
+	if of.TryAcquire(n) {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, limitWait)
 	defer cancel()
-	return bodies.Acquire(ctx, n) == nil
+	return of.Acquire(ctx, n) == nil
 }
 
 func refuse(w http.ResponseWriter, r *http.Request, why string) {

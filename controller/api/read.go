@@ -83,10 +83,10 @@ func (s *server) get(ctx context.Context, in *getInput) (*taskOutput, error) {
 	if err != nil || wait == 0 || t.LifecycleStatus.Terminal() {
 		return &taskOutput{Body: t}, err
 	}
-	if !s.waiters.try() {
+	if !s.waiters.TryAcquire(1) {
 		return nil, unavailable("too many calls wait for tasks: at most " + strconv.Itoa(maxWaiters) + " may; try again, or without wait")
 	}
-	defer s.waiters.release()
+	defer s.waiters.Release(1)
 	t, err = s.waitFor(ctx, t, wait)
 	return &taskOutput{Body: t}, err
 }
@@ -139,10 +139,10 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if in.Cursor != "" && in.Page != 0 {
 		return nil, invalid("query.page", in.Page, "must not be given with a cursor")
 	}
-	if !s.lists.wait(ctx) {
+	if !acquire(ctx, s.lists, 1) {
 		return nil, unavailable("too many lists are read at once; try again")
 	}
-	defer s.lists.release()
+	defer s.lists.Release(1)
 	f := store.Filter{
 		Status: status, ClassName: in.ClassName, Executor: in.Executor, IDPrefix: in.ID,
 		Skip: max(in.Page-1, 0) * in.PageSize, Cursor: in.Cursor, Total: in.Cursor == "",
