@@ -81,13 +81,6 @@ func (a *Availability) Cordon(k Key, reason string, now time.Duration) time.Dura
 	return wait
 }
 
-// Cordoned reports whether a node is cordoned now, and why.
-func (a *Availability) Cordoned(node string, now time.Duration) (Cordon, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.cordoned(node, now)
-}
-
 // AllCordoned returns the nodes that are cordoned now, by their ids.
 func (a *Availability) AllCordoned(now time.Duration) map[string]Cordon {
 	a.mu.Lock()
@@ -101,6 +94,7 @@ func (a *Availability) AllCordoned(now time.Duration) map[string]Cordon {
 	return all
 }
 
+// cordoned reports whether a node is cordoned now, and why.
 func (a *Availability) cordoned(node string, now time.Duration) (Cordon, bool) {
 	c, ok := a.cordons[node]
 	return c, ok && now < c.Until

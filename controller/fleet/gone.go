@@ -63,7 +63,8 @@ func (d *departures) add(m *member, now time.Duration) {
 	case m.evicted:
 		how = DepartedEvicted
 	}
-	gone := &departure{GoneNode: GoneNode{Key: m.key, How: how, At: now, LastSeen: max(m.seenAt, m.kafkaAt)}, tasks: len(m.claims)}
+	gone := &departure{tasks: len(m.claims),
+		GoneNode: GoneNode{Key: m.key, How: how, At: now, LastSeen: max(m.seenAt, m.kafkaAt)}}
 	d.byKey[m.key] = gone
 	d.order = append(d.order, gone)
 	d.prune(now)

@@ -54,7 +54,8 @@ type member struct {
 }
 
 func newMember(k Key) *member {
-	return &member{key: k, claims: make(map[string]*entry), slotsByClass: make(map[string]int), antiAffinity: make(map[string]int)}
+	return &member{key: k, claims: make(map[string]*entry), slotsByClass: make(map[string]int),
+		antiAffinity: make(map[string]int)}
 }
 
 // known reports whether this leader has seen a heartbeat of the member.

@@ -42,7 +42,9 @@ func (p *Permits) count(c *Claim, by int) {
 
 // FreePermits returns a permit of a concurrency key and one of a pool; an empty name needs none. It reports which of
 // them has none left. It does not take them: Reserve does.
-func (p *Permits) FreePermits(key string, keyLimit int, pool string, poolLimit int) (keyPermit, poolPermit string, keyFull, poolFull bool) {
+func (p *Permits) FreePermits(key string, keyLimit int, pool string, poolLimit int) (
+	keyPermit, poolPermit string, keyFull, poolFull bool,
+) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if key != "" {

@@ -47,9 +47,11 @@ func (m *Monitor) cordon(ctx context.Context, k fleet.Key) error {
 			return nil
 		}
 	}
-	reason := fmt.Sprintf("it sends heartbeats, but the %d tasks that were sent to it, some more than once, have not arrived there", len(unanswered))
+	reason := fmt.Sprintf("it sends heartbeats, but the %d tasks that were sent to it, some more than once, have not arrived there",
+		len(unanswered))
 	wait := m.fleet.Cordon(k, reason, m.clock.Boot())
-	m.log.Warn("a node is cordoned", "node", k.Node, "incarnation", k.Incarnation, "reason", reason, "for", wait.Round(time.Second))
+	m.log.Warn("a node is cordoned", "node", k.Node, "incarnation", k.Incarnation, "reason", reason,
+		"for", wait.Round(time.Second))
 	if !idle || begun > 0 {
 		return nil
 	}

@@ -86,7 +86,8 @@ func (m *Monitor) releaseMissing(ctx context.Context, n *registry.Node) error {
 		if err := m.takeBack(ctx, page, task.LossForgotten); err != nil {
 			return fmt.Errorf("release what node %s does not hold any more: %w", n.ID, err)
 		}
-		m.log.Warn("a node does not hold tasks any more whose end was never reported; they wait again", "node", n.ID, "tasks", len(page))
+		m.log.Warn("a node does not hold tasks any more whose end was never reported; they wait again",
+			"node", n.ID, "tasks", len(page))
 		m.capacity()
 	}
 	return nil
