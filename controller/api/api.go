@@ -47,10 +47,11 @@ type Nodes interface {
 	Node(ctx context.Context, id string) (registry.Node, bool, error)
 }
 
-// Backend is what the API asks of the controller. Whatever only the leader knows is the leader's answer on every controller;
-// where it cannot be had, the error is a [*NoLeaderError].
+// Backend is what the API asks of the controller. Whatever only the leader knows is the leader's answer on every
+// controller; where it cannot be had, the error is a [*NoLeaderError].
 type Backend interface {
-	// Status returns what the dispatcher does. Without a leader's answer it holds the settings, and says why the rest is missing.
+	// Status returns what the dispatcher does. Without a leader's answer it holds the settings, and says why the rest
+	// is missing.
 	Status(ctx context.Context) (client.Dispatcher, error)
 	// SetStrategy makes all controllers place by this strategy, one of placement.Strategies, from the next round on.
 	SetStrategy(ctx context.Context, strategy string) error
@@ -60,8 +61,9 @@ type Backend interface {
 	Pending(ctx context.Context) (client.Pending, error)
 	// Settings returns what was changed at run time.
 	Settings(ctx context.Context) (store.Dispatcher, error)
-	// Change changes the settings, for all controllers and over restarts, and returns what they are then. It returns when nothing
-	// begins any more that is paused by then, or a short time has passed. An error of set is returned as it is.
+	// Change changes the settings, for all controllers and over restarts, and returns what they are then. It returns
+	// when nothing begins any more that is paused by then, or a short time has passed. An error of set is returned as
+	// it is.
 	Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error)
 	// InUse returns how many tasks of each of these pools are on nodes. It needs the leader.
 	InUse(ctx context.Context, pools []string) (map[string]int, error)
@@ -115,7 +117,8 @@ type Deps struct {
 	Version string
 	// Log takes what went wrong on this side. Default slog.Default.
 	Log *slog.Logger
-	// Metrics is where the API registers its metrics, and what /metrics shows. It takes one API. Default: a registry of its own.
+	// Metrics is where the API registers its metrics, and what /metrics shows. It takes one API. Default: a registry of
+	// its own.
 	Metrics *prometheus.Registry
 }
 

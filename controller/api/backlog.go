@@ -35,12 +35,13 @@ var (
 	_ huma.ContentTypeFilter = (*full)(nil)
 )
 
-// GetHeaders gives the Retry-After.
+// GetHeaders returns the Retry-After.
 func (*full) GetHeaders() http.Header { return http.Header{"Retry-After": {"1"}} }
 
-// room says whether these tasks may wait, too, or gives the answer: 422 for more than may ever wait at once, else 429. What is known adds nothing
-// and is always let through: it gets the answer of a repeat. That is looked at only where there is no room, so that a submit costs no read else.
-func (s *server) room(ctx context.Context, tasks []task.Task) error {
+// admit reports whether these tasks may wait, too. The error is the answer: 422 for more than may ever wait at once,
+// else 429. What is known adds nothing and is always let through: it gets the answer of a repeat. That is looked at
+// only where there is no room, so that a submit costs no read else.
+func (s *server) admit(ctx context.Context, tasks []task.Task) error {
 	b := &s.backlog
 	if _, ok := b.take(ctx, len(tasks)); ok {
 		return nil
@@ -66,8 +67,8 @@ func (s *server) room(ctx context.Context, tasks []task.Task) error {
 		fmt.Sprintf("%d tasks wait, and at most %d may (MAX_BACKLOG): try again later", waiting, b.limit))}
 }
 
-// take counts n more tasks as waiting if they may. It says how many waited before. An error of the store is not its own: to store the tasks will
-// fail, too.
+// take counts n more tasks as waiting if they may. It says how many waited before. An error of the store is not its
+// own: to store the tasks will fail, too.
 func (b *backlog) take(ctx context.Context, n int) (waiting int64, ok bool) {
 	if b.limit == 0 || n == 0 {
 		return 0, true

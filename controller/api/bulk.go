@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxBulk is how many tasks one request of a bulk looks at, and bulkTime how long it goes on to read; where there are more, its answer says
-	// how the next goes on.
+	// maxBulk is how many tasks one request of a bulk looks at, and bulkTime how long it goes on to read; where there
+	// are more, its answer says how the next goes on.
 	maxBulk  = 10_000
 	bulkTime = 5 * time.Second
 )

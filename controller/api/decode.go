@@ -69,7 +69,8 @@ type taskDecoder struct {
 	refusal        refusal
 }
 
-// fields are the members a submit may have, with where each goes: a *string, *int, *int64, *float64 or *bool, or what decodes it.
+// fields are the members a submit may have, with where each goes: a *string, *int, *int64, *float64 or *bool, or what
+// decodes it.
 var fields = map[string]func(*taskDecoder) any{
 	"className":        func(*taskDecoder) any { return (*taskDecoder).className },
 	"id":               func(d *taskDecoder) any { return &d.task.ID },
@@ -100,8 +101,8 @@ var fields = map[string]func(*taskDecoder) any{
 	"concurrencyLimit": func(d *taskDecoder) any { return &d.task.ConcurrencyLimit },
 }
 
-// decode reads one task from valid JSON in UTF-8. The task shares no memory with the text. A member that is null counts as absent.
-// If anything is wrong, the refusal says so, and the task means nothing.
+// decode reads one task from valid JSON in UTF-8. The task shares no memory with the text. A member that is null counts
+// as absent. If anything is wrong, the refusal says so, and the task means nothing.
 func (d *taskDecoder) decode(text []byte, location string) (task.Task, refusal) {
 	d.location, d.refusal = location, refusal{}
 	d.task = task.Task{Mode: task.ModePassive, IsPersistent: true, LifecycleStatus: task.Created}
@@ -125,7 +126,8 @@ func (d *taskDecoder) decode(text []byte, location string) (task.Task, refusal) 
 	return d.task, d.refusal
 }
 
-// read decodes a value. A number that is none becomes one that no rule accepts, so that the rule says what must be there.
+// read decodes a value. A number that is none becomes one that no rule accepts, so that the rule says what must be
+// there.
 func (d *taskDecoder) read(to any, name string, value []byte) {
 	switch to := to.(type) {
 	case func(*taskDecoder, string, []byte):
@@ -297,7 +299,7 @@ func (d *taskDecoder) selector(name string, value []byte) {
 	switch {
 	case !ok:
 	case d.task.Selector != "":
-		d.wrongf(name, value, "stands there twice, as labels and as selector: give one of them")
+		d.wrongf(name, value, "is given twice, as labels and as selector: send one of them")
 	default:
 		d.task.Selector = string(s)
 	}
@@ -317,7 +319,8 @@ func (d *taskDecoder) strategy(name string, value []byte) {
 	d.task.Strategy = string(strategy)
 }
 
-// echo is what an error shows of a value: the value itself, or the beginning of its text if it is long or an object; nil for none.
+// echo is what an error shows of a value: the value itself, or the beginning of its text if it is long or an object;
+// nil for none.
 func echo(value []byte) any {
 	switch {
 	case len(value) == 0:
@@ -334,7 +337,8 @@ func echo(value []byte) any {
 	return shorten(string(value))
 }
 
-// splitBatch gives the text of each task of a batch, 1 to limit of them, or says what is wrong with the batch as a whole.
+// splitBatch returns the text of each task of a batch, 1 to limit of them, or says what is wrong with the batch as a
+// whole.
 func splitBatch(text []byte, limit int) ([][]byte, error) {
 	if err := checkJSON(text); err != nil {
 		return nil, badJSON(err)

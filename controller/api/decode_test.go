@@ -31,7 +31,8 @@ func TestDecoderAndDocumentKnowTheSameFields(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds the decoder against encoding/json: what it accepts is a task that every store can hold, and that reads the same.
+// FuzzDecode holds the decoder against encoding/json: what it accepts is a task that every store can hold, and that
+// reads the same.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"className":"c"}`, `{"className":"a\u00e9\n","attachments":{"a":[1,2.5e3,{"b":null}]}}`, ` { "className" : "c" , "id" : "x" } `,
@@ -66,7 +67,8 @@ func FuzzDecode(f *testing.F) {
 		if err := decoder.Decode(&wanted); err != nil {
 			t.Fatalf("accepted, but encoding/json says %v: %s", err, text)
 		}
-		// encoding/json takes names in any case, and what comes last wins; such texts are refused here, or have one of each.
+		// encoding/json takes names in any case, and what comes last wins; such texts are refused here, or have one of
+		// each.
 		if strings.Count(string(text), `"className"`) == 1 && !bytes.ContainsRune(text, '\\') &&
 			(got.ClassName != wanted.ClassName || got.Priority != wanted.Priority || got.Name != wanted.Name) {
 			t.Fatalf("%+v, encoding/json %+v", got, wanted)

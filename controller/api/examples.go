@@ -4,8 +4,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// examples are bodies of requests, by operation. The page of the document fills them in; each is accepted by its operation as it
-// stands.
+// examples are bodies of requests, by operation. The page of the document fills them in; each is accepted by its
+// operation as it stands.
 var examples = map[string]any{
 	"submit-task":          exampleTask,
 	"submit-batch":         map[string]any{"tasks": []any{exampleTask}},

@@ -25,7 +25,8 @@ func TestACordonedNodeSaysWhy(t *testing.T) {
 	}
 }
 
-// A node that is gone is shown among the others for as long as the leader remembers it, unless it is back, with what became of its tasks.
+// A node that is gone is shown among the others for as long as the leader remembers it, unless it is back, with what
+// became of its tasks.
 func TestNodesThatAreGoneAreShown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -59,7 +60,8 @@ func TestNodesThatAreGoneAreShown(t *testing.T) {
 	wantProblem(t, f.do(t, http.MethodGet, "/api/skalds/n5", ""), http.StatusNotFound)
 }
 
-// Without a leader nodes are shown by their heartbeats, and the answer says what is missing. What is the leader's alone says who leads.
+// Without a leader nodes are shown by their heartbeats, and the answer says what is missing. What is the leader's alone
+// says who leads.
 func TestNodesWithoutALeader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

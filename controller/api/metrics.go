@@ -47,7 +47,8 @@ func outcomeOf(status int) string {
 	return submitError
 }
 
-// metrics are what the API measures of itself. Every label has few values: routes are patterns, methods and codes are the known ones.
+// metrics are what the API measures of itself. Every label has few values: routes are patterns, methods and codes are
+// the known ones.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -85,8 +86,8 @@ func (m *metrics) answered(route, method string, code int, took time.Duration) {
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
-// taskCounts is a gauge that asks the store when it is scraped, at most once in countsAge. While the store does not answer, it shows
-// nothing rather than something old.
+// taskCounts is a gauge that asks the store when it is scraped, at most once in countsAge. While the store does not
+// answer, it shows nothing rather than something old.
 type taskCounts struct {
 	tasks  Tasks
 	desc   *prometheus.Desc

@@ -24,11 +24,13 @@ const (
 	maxRequests = 2 * maxWaiters
 	// maxBodies is how many bytes the bodies that are in memory at once have together.
 	maxBodies = 256 << 20
-	// maxDrain is how much of a refused body is read, so that its sender gets the answer instead of a broken connection.
+	// maxDrain is how much of a refused body is read, so that its sender gets the answer instead of a broken
+	// connection.
 	maxDrain = maxBatchBody
 )
 
-// middleware puts around the routes what is the same for all: in this order, so that nothing is read for a caller that may not.
+// middleware puts around the routes what is the same for all: in this order, so that nothing is read for a caller that
+// may not.
 func (s *server) middleware(mux *http.ServeMux) http.Handler {
 	h := s.limit(s.route(mux))
 	h = sameOrigin(h)
@@ -82,7 +84,8 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// isPublic reports whether a request needs no token: health checks, and the documentation, which says nothing of what is stored.
+// isPublic reports whether a request needs no token: health checks, and the documentation, which says nothing of what
+// is stored.
 func isPublic(r *http.Request) bool {
 	switch p := r.URL.Path; p {
 	case livePath, readyPath:

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// maxNodesWithTasks is how many nodes a page may have to show the tasks of each, and nodeReads how many of them are read at once.
+	// maxNodesWithTasks is how many nodes a page may have to show the tasks of each, and nodeReads how many of them are
+	// read at once.
 	maxNodesWithTasks = 100
 	nodeReads         = 8
 )
@@ -59,7 +60,7 @@ func (s *server) registerNodes(api huma.API) {
 	}{
 		{
 			"drain-node", "drain", "Drain a node",
-			"It gets no new work, gives back what it has not started and what is paused, finishes what runs, and stays registered until it is stopped. " +
+			"It gets no new work, returns what it has not started and what is paused, finishes what runs, and stays registered until it is stopped. " +
 				"That holds for the node's id, also over restarts, until it is undone by undrain.", true,
 		},
 		{"undrain-node", "undrain", "Let a drained node take work again", "One that stops by itself goes on to stop.", false},
@@ -75,8 +76,8 @@ func (s *server) registerNodes(api huma.API) {
 	}
 }
 
-// drain stores that a node is drained, or not any more. What is drained must be there, so that nobody waits for the drain of a misspelt id; what is
-// not may be gone.
+// drain stores that a node is drained, or not any more. What is drained must be there, so that nobody waits for the
+// drain of a misspelt id; what is not may be gone.
 func (s *server) drain(ctx context.Context, id string, draining bool) error {
 	if draining {
 		_, ok, err := s.Nodes.Node(ctx, id)
@@ -202,7 +203,7 @@ func (s *server) nodeOf(n *registry.Node, k *known, now int64) client.Node {
 	}
 }
 
-// finite gives 0 in place of what JSON cannot say: one node's numbers must not keep the others from being shown.
+// finite returns 0 in place of what JSON cannot say: one node's numbers must not keep the others from being shown.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -218,8 +219,8 @@ func taskIDs(held []registry.HeldTask) []string {
 	return ids
 }
 
-// beatClock remembers when each node's present heartbeat was first seen here, since no clock of another machine is to be shown as
-// ours. It holds the nodes of the last list and those that were asked for one by one since.
+// beatClock remembers when each node's present heartbeat was first seen here, since no clock of another machine is to
+// be shown as ours. It holds the nodes of the last list and those that were asked for one by one since.
 type beatClock struct {
 	mu   sync.Mutex
 	seen map[string]beat

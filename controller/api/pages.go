@@ -21,7 +21,8 @@ const (
 	docsPolicy = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 )
 
-// mountPages serves what is not a call: the metrics, the OpenAPI document, and the page that shows it, all from the binary.
+// mountPages serves what is not a call: the metrics, the OpenAPI document, and the page that shows it, all from the
+// binary.
 func (s *server) mountPages(mux *http.ServeMux, api huma.API) {
 	describeTask(api)
 	describePages(api)

@@ -43,7 +43,7 @@ var (
 	_ huma.ContentTypeFilter = (*busy)(nil)
 )
 
-// GetHeaders gives the Retry-After.
+// GetHeaders returns the Retry-After.
 func (*busy) GetHeaders() http.Header {
 	return http.Header{"Retry-After": {strconv.Itoa(retryAfter)}}
 }
@@ -73,7 +73,8 @@ func unavailable(detail string) error {
 	return &busy{ErrorModel: *problem(http.StatusServiceUnavailable, detail)}
 }
 
-// answerLimit is how long a call may take, beside what it waits for its body and for a task's end: three calls of a store that does not answer.
+// answerLimit is how long a call may take, beside what it waits for its body and for a task's end: three calls of a
+// store that does not answer.
 const answerLimit = 3 * store.OpTimeout
 
 // errTooLong ends a call at its limit.
@@ -101,7 +102,8 @@ func (s *server) registryFailed(ctx context.Context, doing string, err error) er
 	return s.failed(ctx, "the node registry (redis)", "", doing, errors.Is(err, registry.ErrUnavailable), err)
 }
 
-// failed makes the answer. down says that the part does not answer, which also one says that has not by the end of the call's time.
+// failed makes the answer. down says that the part does not answer, which also one says that has not by the end of the
+// call's time.
 func (s *server) failed(ctx context.Context, part, caveat, doing string, down bool, err error) error {
 	late := errors.Is(context.Cause(ctx), errTooLong)
 	switch {

@@ -22,7 +22,8 @@ const (
 	firstPoll = 5 * time.Millisecond
 	lastPoll  = 250 * time.Millisecond
 
-	// maxLists is how many pages are made at once. One is read in parts of listPart tasks, until it is full or has maxPageBytes.
+	// maxLists is how many pages are made at once. One is read in parts of listPart tasks, until it is full or has
+	// maxPageBytes.
 	maxLists     = 8
 	listPart     = 100
 	maxPageBytes = 32 << 20
@@ -60,7 +61,7 @@ func (s *server) registerRead(api huma.API) {
 	}, bounded(s.list))
 }
 
-// read gives one task; an error is an answer.
+// read returns one task. An error is the answer.
 func (s *server) read(ctx context.Context, id string) (*task.Task, error) {
 	tasks, err := s.Tasks.Get(ctx, []string{id})
 	if err != nil {
@@ -160,8 +161,8 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	return &listOutput{Body: page}, nil
 }
 
-// readPage reads one page in parts, so that its memory is bounded. A page that is too large ends early if it may, and is refused otherwise:
-// who counts in pages would miss the rest.
+// readPage reads one page in parts, so that its memory is bounded. A page that is too large ends early if it may, and
+// is refused otherwise: who counts in pages would miss the rest.
 func (s *server) readPage(ctx context.Context, f store.Filter, size int, mayEndEarly bool) (client.TaskPage, error) {
 	page := client.TaskPage{Items: []task.Task{}}
 	bytes := 0

@@ -15,12 +15,13 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	// writeTimeout is how long a request may take from the end of its header to the end of its answer: a wait, and room for a large one.
+	// writeTimeout is how long a request may take from the end of its header to the end of its answer: a wait, and room
+	// for a large one.
 	writeTimeout = maxWait + 60*time.Second
 )
 
-// Serve answers on the listener until ctx ends. Then it takes no new requests, ends those that only wait, lets the others finish
-// within grace, and cuts the rest. It closes the listener. It returns nil after a clean stop.
+// Serve answers on the listener until ctx ends. Then it takes no new requests, ends those that only wait, lets the
+// others finish within grace, and cuts the rest. It closes the listener. It returns nil after a clean stop.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, grace time.Duration, log *slog.Logger) error {
 	drain := make(chan struct{})
 	var drained <-chan struct{} = drain

@@ -126,7 +126,7 @@ func (s *server) registerSettings(api huma.API) {
 			}))
 		huma.Register(api, op("remove-"+k.one+"-rate", http.MethodDelete, path, "Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
 			bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
-				return s.change(ctx, func(d *store.Dispatcher) error { return take(*k.of(d), in.Name, "rate of the "+k.one) })
+				return s.change(ctx, func(d *store.Dispatcher) error { return remove(*k.of(d), in.Name, "rate of the "+k.one) })
 			}))
 	}
 	huma.Register(api, op("set-namespace-limit", http.MethodPut, "/api/system/limits/namespaces/{name}",
@@ -138,7 +138,7 @@ func (s *server) registerSettings(api huma.API) {
 		"Remove that limit", "", http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
 			return s.change(ctx, func(d *store.Dispatcher) error {
-				return take(d.NamespaceLimits, namespaceOf(in.Name), "limit of the namespace")
+				return remove(d.NamespaceLimits, namespaceOf(in.Name), "limit of the namespace")
 			})
 		}))
 	s.registerPools(api, op, unwell)
@@ -178,7 +178,7 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 	huma.Register(api, op("remove-pool", http.MethodDelete, "/api/pools/{name}", "Remove a pool", "Tasks of it wait until it is made again.",
 		http.StatusNotFound, http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, in *nameInput) (*settingsOutput, error) {
-			return s.change(ctx, func(d *store.Dispatcher) error { return take(d.Pools, in.Name, "pool") })
+			return s.change(ctx, func(d *store.Dispatcher) error { return remove(d.Pools, in.Name, "pool") })
 		}))
 }
 
@@ -220,7 +220,8 @@ func (s *server) change(ctx context.Context, set func(*store.Dispatcher) error) 
 	return &settingsOutput{Body: Shown(&d)}, nil
 }
 
-// pause sets or ends a pause: of a class, of a namespace, of both each for itself, or, without either, of the dispatcher.
+// pause sets or ends a pause: of a class, of a namespace, of both each for itself, or, without either, of the
+// dispatcher.
 func pause(class string, namespace *string, paused bool) func(*store.Dispatcher) error {
 	return func(d *store.Dispatcher) error {
 		if class == "" && namespace == nil {
@@ -260,8 +261,8 @@ func put[T any](of *map[string]T, name string, value T) error { //nolint:gocriti
 	return nil
 }
 
-// take removes one.
-func take[T any](of map[string]T, name, what string) error {
+// remove removes one entry of a limit.
+func remove[T any](of map[string]T, name, what string) error {
 	if _, ok := of[name]; !ok {
 		return problem(http.StatusNotFound, "there is no "+what+" "+strconv.Quote(shorten(name)))
 	}

@@ -41,8 +41,8 @@ func (s *server) registerSteer(api huma.API) {
 		OperationID: "set-task-status", Method: http.MethodPut, Path: "/api/tasks/{id}/status", Tags: []string{"tasks"},
 		Summary: "Cancel, pause or resume a task, or run an ended one again",
 		Description: "A task that no node holds is cancelled, held back (Paused) or let wait again (Running) at once. For one that is on a node the " +
-			"wish is stored (desired), and the node carries it out: a pause once the handler comes to a place where it can rest; one that has no such " +
-			"place runs on. Running undoes a wish that is not yet carried out, also a cancel. The answer is the task as it is then.",
+			"request is stored (desired), and the node carries it out: a pause once the handler comes to a place where it can rest; one that has no such " +
+			"place runs on. Running withdraws a request that is not yet carried out, also a cancel. The answer is the task as it is then.",
 		BodyReadTimeout: bodyTimeout,
 		Errors:          []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		Responses:       conflicting("The task has ended, or has not, so that this cannot be asked of it."),
@@ -77,7 +77,7 @@ func (s *server) setStatus(ctx context.Context, in *statusInput) (*taskOutput, e
 	if name == "" {
 		name, location = in.Body.Status, "body.status"
 	} else if in.Body.Status != "" && !strings.EqualFold(name, in.Body.Status) {
-		return nil, invalid("body.status", shorten(in.Body.Status), "says something else than lifecycleStatus; give one of them")
+		return nil, invalid("body.status", shorten(in.Body.Status), "differs from lifecycleStatus; send one of them")
 	}
 	wanted, _ := task.ParseStatus(name)
 	do, ok := actions[actionOf[wanted]]
@@ -108,8 +108,8 @@ func (s *server) remove(ctx context.Context, in *deleteInput) (*deleteOutput, er
 	return &deleteOutput{Status: http.StatusNoContent}, nil
 }
 
-// action is one thing to ask of a task. It gives the change that stores it, whether one is needed at all, or, if it cannot be asked, why: the
-// text follows "the task is STATUS".
+// action is one thing to ask of a task. It returns the change that stores it, whether one is needed at all, or, if it
+// cannot be asked, why: the text follows "the task is STATUS".
 type action func(t *task.Task, now int64) (change task.Change, needed bool, why string)
 
 // actions are what can be asked, by the names of a bulk request; actionOf is the one that leads to a status.
@@ -189,8 +189,8 @@ func (s *server) setAttachments(ctx context.Context, in *attachmentsInput) (*tas
 	return &taskOutput{Body: t}, err
 }
 
-// swap changes a task by compare-and-set, and gives it as it is then, and whether it was changed. decide says the change for the task as it was
-// read, whether one is needed at all, or why it cannot be.
+// swap changes a task by compare-and-set, and returns it as it is then, and whether it was changed. decide returns the
+// change for the task as it was read, whether one is needed at all, or why it cannot be.
 func (s *server) swap(ctx context.Context, id string, decide func(*task.Task) (task.Change, bool, error)) (*task.Task, bool, error) {
 	for range maxSwaps {
 		t, err := s.read(ctx, id)

@@ -93,7 +93,7 @@ func (s *server) submit(ctx context.Context, in *rawInput) (*submitOutput, error
 		return nil, refused.err()
 	}
 	s.stamp(&t)
-	if err := s.room(ctx, []task.Task{t}); err != nil {
+	if err := s.admit(ctx, []task.Task{t}); err != nil {
 		s.metrics.submitted(outcomeOf(statusOf(err)), 1)
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *server) submitBatch(ctx context.Context, in *rawInput) (*batchOutput, e
 		places = append(places, i)
 	}
 	if len(tasks) > 0 {
-		if err := s.room(ctx, tasks); err != nil {
+		if err := s.admit(ctx, tasks); err != nil {
 			s.metrics.submitted(outcomeOf(statusOf(err)), len(tasks))
 			return nil, err
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/client"
 )
 
-// Waiting answers for a controller that cannot begin, since its store has not answered yet: that it lives, that it is not ready, and to
-// every call that the store is missing. storeName is as in Deps.
+// Waiting answers for a controller that cannot begin, since its store has not answered yet: that it lives, that it is
+// not ready, and to every call that the store is missing. storeName is as in Deps.
 func Waiting(storeName string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) {

@@ -1,8 +1,9 @@
-// Package backend answers what the API asks of a controller: the dispatcher's status and settings, why tasks wait, what the
-// leader knows of nodes, and whether the controller is ready.
+// Package backend answers what the API asks of a controller: the dispatcher's status and settings, why tasks wait, what
+// the leader knows of nodes, and whether the controller is ready.
 //
-// Some of it only the leader knows. There is one rule for that, in [ask]: a controller that leads answers by itself, any other
-// asks the one that leads, and if that one does not answer, the error says who leads and why it could not be asked.
+// Some of it only the leader knows. There is one rule for that, in [ask]: a controller that leads answers by itself,
+// any other asks the one that leads, and if that one does not answer, the error says who leads and why it could not be
+// asked.
 package backend
 
 import (
@@ -93,7 +94,8 @@ func New(deps Deps) *Backend {
 // statusTimeout is how long a status waits for the leader's part of it.
 const statusTimeout = 2 * time.Second
 
-// Status returns the settings in force, and what the leader's rounds did. Where no leader can be asked, it says why instead.
+// Status returns the settings in force, and what the leader's rounds did. Where no leader can be asked, it says why
+// instead.
 func (b *Backend) Status(ctx context.Context) (client.Dispatcher, error) {
 	set, err := b.deps.Store.Dispatcher(ctx)
 	if err != nil {

@@ -41,7 +41,8 @@ func (b *Backend) explainOther(l *Leadership, t *task.Task) client.Explanation {
 	return e
 }
 
-// describe says in words where a task is that does not wait for its turn. picked is the strategy that picked its node, if known.
+// describe says in words where a task is that does not wait for its turn. picked is the strategy that picked its node,
+// if known.
 func describe(t *task.Task, picked string, now time.Time) (reason, text, help string) {
 	switch {
 	case t.LifecycleStatus.Terminal():

@@ -11,8 +11,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// ask returns what only the leader knows: by here if this controller leads, else by there, of the controller that does. If
-// that one cannot be asked, the error is an [*api.NoLeaderError]. An answer that there is no such thing is given as it is.
+// ask returns what only the leader knows: by here if this controller leads, else by there, of the controller that does.
+// If that one cannot be asked, the error is an [*api.NoLeaderError]. An answer that there is no such thing is given as
+// it is.
 func ask[T any](ctx context.Context, b *Backend, here func(context.Context, *Leadership) (T, error),
 	there func(*client.Client, context.Context) (T, error),
 ) (T, error) {

@@ -47,8 +47,8 @@ const changeTries = 10
 
 var errContended = errors.New("others change the settings all the time: try again")
 
-// Change changes the dispatcher's settings and returns what they are then. It returns when nothing that is paused by then
-// begins any more.
+// Change changes the dispatcher's settings and returns what they are then. It returns when nothing that is paused by
+// then begins any more.
 func (b *Backend) Change(ctx context.Context, set func(*store.Dispatcher) error) (store.Dispatcher, error) {
 	for range changeTries {
 		d, err := b.deps.Store.Dispatcher(ctx)
@@ -79,8 +79,8 @@ const (
 	carryOutStep = 20 * time.Millisecond
 )
 
-// carryOut waits until the leader goes by the settings and has recalled what is paused. Another leader reads the settings at
-// least twice a second, and gets the full time.
+// carryOut waits until the leader goes by the settings and has recalled what is paused. Another leader reads the
+// settings at least twice a second, and gets the full time.
 func (b *Backend) carryOut(ctx context.Context, d *store.Dispatcher) {
 	l := b.deps.Leading()
 	if l != nil {
@@ -99,8 +99,8 @@ func (b *Backend) carryOut(ctx context.Context, d *store.Dispatcher) {
 	}
 }
 
-// SetDraining stores that a node must drain, or no longer. If this process leads, it follows before SetDraining returns;
-// another leader follows with its next round.
+// SetDraining stores that a node must drain, or no longer. If this process leads, it follows before SetDraining
+// returns; another leader follows with its next round.
 func (b *Backend) SetDraining(ctx context.Context, node string, draining bool) error {
 	if err := b.deps.Store.SetDraining(ctx, node, draining); err != nil {
 		return fmt.Errorf("store that a node is drained: %w", err)

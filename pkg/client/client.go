@@ -1,4 +1,4 @@
-// Package client is the Go client of a controller's REST API, and the shapes of what that API takes and gives.
+// Package client is the Go client of a controller's REST API, and the shapes of its requests and answers.
 //
 // What holds for every call:
 //
@@ -40,7 +40,8 @@ type Config struct {
 	Server string
 	// Token is its API_TOKEN; empty = none.
 	Token string
-	// HTTP is what to send with. Default: a client of its own, which gives up a connection after 5 s and an answer that does not begin after 75 s.
+	// HTTP is what to send with. Default: a client of its own, which gives up a connection after 5 s and an answer that
+	// does not begin after 75 s.
 	HTTP *http.Client
 }
 
@@ -52,7 +53,7 @@ type Client struct {
 	limit int64 // MaxResponse, but in a test
 }
 
-// New makes a client. It does not connect. It gives an error if the address is not one.
+// New makes a client. It does not connect. It returns an error if the address is not one.
 func New(config Config) (*Client, error) {
 	address := config.Server
 	if !strings.Contains(address, "://") {
@@ -60,10 +61,10 @@ func New(config Config) (*Client, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("server %q: %w; give http://host:port", config.Server, err)
+		return nil, fmt.Errorf("server %q: %w; it must be http://host:port", config.Server, err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("server %q: not an address of a server; give http://host:port", config.Server)
+		return nil, fmt.Errorf("server %q: not an address of a server; it must be http://host:port", config.Server)
 	}
 	c := &Client{base: strings.TrimRight(u.String(), "/"), token: config.Token, http: config.HTTP, limit: MaxResponse}
 	if c.http == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// ErrUnreachable is in the chain of every error that says that the server did not answer: it may be down, or the address wrong.
+// ErrUnreachable is in the chain of every error that says that the server did not answer: it may be down, or the
+// address wrong.
 var ErrUnreachable = errors.New("cannot reach the server")
 
 // Error is an answer of the server that says no.
@@ -53,7 +54,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// IsStatus says whether err is an answer with this HTTP status.
+// IsStatus reports whether err is an answer with this HTTP status.
 func IsStatus(err error, status int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == status

@@ -53,7 +53,8 @@ func (k LimitKind) path(name string) string {
 	return "/api/system/limits/" + string(k) + "/" + url.PathEscape(name)
 }
 
-// SetRate sets a rate: of the dispatcher, of a class or of a node; the name * is that of each class or node without an own one.
+// SetRate sets a rate: of the dispatcher, of a class or of a node; the name * is that of each class or node without an
+// own one.
 func (c *Client) SetRate(ctx context.Context, kind LimitKind, name string, r Rate) error {
 	_, err := c.change(ctx, http.MethodPut, kind.path(name), r)
 	return err

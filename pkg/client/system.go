@@ -11,7 +11,8 @@ import (
 // nodePageSize is what AllNodes reads at once: the largest page in which the server lists each node's tasks.
 const nodePageSize = 100
 
-// Nodes reads one page of the nodes, in the order of their ids. pageSize is 1..10000, 0 = 100; cursor is the NextCursor of the page before.
+// Nodes reads one page of the nodes, in the order of their ids. pageSize is 1..10000, 0 = 100; cursor is the NextCursor
+// of the page before.
 func (c *Client) Nodes(ctx context.Context, pageSize int, cursor string) (NodePage, error) {
 	query := url.Values{}
 	setInt(query, "pageSize", pageSize)
@@ -58,13 +59,14 @@ func (c *Client) Fleet(ctx context.Context) (Fleet, error) {
 	return out, err
 }
 
-// Drain has a node take no new work, give back what it has not started and what is paused, and finish what runs. That holds for the id until
-// Undrain. A node that is not there is an [*Error] with status 404.
+// Drain has a node take no new work, return what it has not started and what is paused, and finish what runs. That
+// holds for the id until Undrain. A node that is not there is an [*Error] with status 404.
 func (c *Client) Drain(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodPost, "/api/skalds/"+url.PathEscape(id)+"/drain", nil, nil, nil)
 }
 
-// Explain says why a task is where it is, or why it waits and what would help. One that does not exist is an [*Error] with status 404.
+// Explain says why a task is where it is, or why it waits and what would help. One that does not exist is an [*Error]
+// with status 404.
 func (c *Client) Explain(ctx context.Context, id string) (Explanation, error) {
 	var out Explanation
 	err := c.do(ctx, http.MethodGet, taskPath(id)+"/explain", nil, nil, &out)
@@ -90,8 +92,8 @@ func (c *Client) Dispatcher(ctx context.Context) (Dispatcher, error) {
 	return out, err
 }
 
-// SetStrategy makes all controllers place by this strategy from the next round on. An unknown one is an [*Error] with status 422 that
-// names what is allowed.
+// SetStrategy makes all controllers place by this strategy from the next round on. An unknown one is an [*Error] with
+// status 422 that names what is allowed.
 func (c *Client) SetStrategy(ctx context.Context, strategy string) (Dispatcher, error) {
 	in := struct {
 		Strategy string `json:"strategy"`

@@ -22,13 +22,14 @@ const (
 	serverWait = 30 * time.Second
 	// earlyPause is the pause after an answer that came long before that, without the end: of a controller that stops.
 	earlyPause = 100 * time.Millisecond
-	// waitRetries is how often in a row Wait tries again when the server is busy, and retryPause its pause if the server names none.
+	// waitRetries is how often in a row Wait tries again when the server is busy, and retryPause its pause if the
+	// server names none.
 	waitRetries = 10
 	retryPause  = time.Second
 )
 
-// Submit stores a task and gives it as it was stored. For an idempotency key that was used before it gives the first task. An id that
-// exists is an [*Error] with status 409 and that task.
+// Submit stores a task and returns it as it was stored. For an idempotency key that was used before it returns the
+// first task. An id that exists is an [*Error] with status 409 and that task.
 func (c *Client) Submit(ctx context.Context, t NewTask) (task.Task, error) {
 	var out task.Task
 	err := c.do(ctx, http.MethodPost, "/api/tasks", nil, t, &out)
@@ -54,8 +55,8 @@ func (c *Client) Get(ctx context.Context, id string) (task.Task, error) {
 	return out, err
 }
 
-// Wait gives the task once it has ended, however long that takes; the context bounds it. While the server is busy (503) it tries again,
-// up to 10 times in a row.
+// Wait returns the task once it has ended, however long that takes; the context bounds it. While the server is busy
+// (503) it tries again, up to 10 times in a row.
 func (c *Client) Wait(ctx context.Context, id string) (task.Task, error) {
 	query := url.Values{"wait": {serverWait.String()}}
 	for busy := 0; ; {
@@ -156,19 +157,20 @@ func (c *Client) Tasks(ctx context.Context, q Query) iter.Seq2[task.Task, error]
 	}
 }
 
-// Cancel asks for a task's end, and gives the task as it is then: Cancelled, or still on its node with Desired set. One that has ended
-// otherwise is an [*Error] with status 409.
+// Cancel asks for a task's end, and returns the task as it is then: Cancelled, or still on its node with Desired set.
+// One that has ended otherwise is an [*Error] with status 409.
 func (c *Client) Cancel(ctx context.Context, id string) (task.Task, error) {
 	return c.setStatus(ctx, id, task.Cancelled)
 }
 
-// Pause asks that a task does not go on, and gives the task as it is then: Paused, or still on its node with Desired set until its handler
-// rests. One that has ended, or is to be cancelled, is an [*Error] with status 409.
+// Pause asks that a task does not go on, and returns the task as it is then: Paused, or still on its node with Desired
+// set until its handler rests. One that has ended, or is to be cancelled, is an [*Error] with status 409.
 func (c *Client) Pause(ctx context.Context, id string) (task.Task, error) {
 	return c.setStatus(ctx, id, task.Paused)
 }
 
-// Resume lets a task go on, and undoes a pause or a cancel that is not yet carried out. One that has ended is an [*Error] with status 409.
+// Resume lets a task go on, and undoes a pause or a cancel that is not yet carried out. One that has ended is an
+// [*Error] with status 409.
 func (c *Client) Resume(ctx context.Context, id string) (task.Task, error) {
 	return c.setStatus(ctx, id, task.Running)
 }
@@ -183,7 +185,8 @@ func (c *Client) Update(ctx context.Context, id string, attachments any) (task.T
 	return out, err
 }
 
-// Bulk asks one thing of all tasks that the filter selects, request after request, and sums up. After an error the sum is of what was done before.
+// Bulk asks one thing of all tasks that the filter selects, request after request, and sums up. After an error the sum
+// is of what was done before.
 func (c *Client) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	var sum BulkResult
 	for {

@@ -36,7 +36,8 @@ type NewTask struct {
 	Dependencies     []string    `json:"dependencies,omitempty" nullable:"false" maxItems:"0" doc:"Must be empty: this version does not order tasks."`
 }
 
-// NewBackoff is the longest waits between attempts: BaseMs * Factor^(failures-1), at most MaxMs. Each wait is anything from 0 to that.
+// NewBackoff is the longest waits between attempts: BaseMs * Factor^(failures-1), at most MaxMs. Each wait is anything
+// from 0 to that.
 type NewBackoff struct {
 	BaseMs int64   `json:"baseMs" required:"false" minimum:"0" maximum:"2592000000" doc:"Milliseconds. Default 1000."`
 	Factor float64 `json:"factor" required:"false" minimum:"1" maximum:"100" doc:"Default 2."`
@@ -107,7 +108,8 @@ type Cordon struct {
 	Until  int64  `json:"until" doc:"Epoch milliseconds: when it is tried again."`
 }
 
-// GoneNode is an incarnation of a node that is gone, and what became of the tasks that it held then. Times are epoch milliseconds.
+// GoneNode is an incarnation of a node that is gone, and what became of the tasks that it held then. Times are epoch
+// milliseconds.
 type GoneNode struct {
 	ID          string `json:"id"`
 	Incarnation string `json:"incarnation" doc:"The run of its process."`
