@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -42,12 +41,6 @@ func ask[T any](ctx context.Context, b *Backend, here func(context.Context, *Lea
 	}
 	unknown.Reason = err.Error()
 	return none, unknown
-}
-
-// noLeader reports whether an error says that no leader could be asked.
-func noLeader(err error) bool {
-	var unknown *api.NoLeaderError
-	return errors.As(err, &unknown)
 }
 
 func leaderOf(doc store.Leader) client.Leader {

@@ -16,8 +16,6 @@ package fairqueue
 
 import (
 	"container/heap"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/task"
@@ -33,15 +31,6 @@ const (
 	// Weighted serves priority p in proportion to p+1.
 	Weighted Mode = "weighted"
 )
-
-// ParseMode reads a mode's name without regard to case.
-func ParseMode(name string) (Mode, error) {
-	switch m := Mode(strings.ToLower(strings.TrimSpace(name))); m {
-	case Strict, Weighted:
-		return m, nil
-	}
-	return "", fmt.Errorf("priority mode %q: must be %s or %s", name, Strict, Weighted)
-}
 
 // Config is how the order is made.
 type Config struct {

@@ -237,16 +237,6 @@ func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 	}
 }
 
-func TestParseMode(t *testing.T) {
-	t.Parallel()
-	if m, err := fairqueue.ParseMode(" Weighted "); err != nil || m != fairqueue.Weighted {
-		t.Errorf("%q %v", m, err)
-	}
-	if _, err := fairqueue.ParseMode("fair"); err == nil {
-		t.Error("an unknown mode was taken")
-	}
-}
-
 // TestOrderProperties: whatever comes and goes, a round gives each queue once for each push; strict never serves a lower level before a
 // higher; namespaces that always have something of one level differ by no more than two turns; and all that is pushed is given.
 func TestOrderProperties(t *testing.T) {

@@ -26,7 +26,8 @@ type question struct {
 	needs              []string
 }
 
-// questions are all calls that need something, about a task that waits and a node. None of them changes what a test looks at.
+// questions are all calls that need something, about a task that waits and a node. None of them changes what a test
+// looks at.
 func questions(parked, own string) []question {
 	store, registry := []string{toStore}, []string{toRedis}
 	return []question{
@@ -50,7 +51,8 @@ func questions(parked, own string) []question {
 	}
 }
 
-// asked makes every call of both controllers at once, while services do not answer: those that need one of them say so, and in time.
+// asked makes every call of both controllers at once, while services do not answer: those that need one of them say so,
+// and in time.
 func (w *world) asked(prefix string, missing []string, how what) {
 	w.T.Helper()
 	var mu sync.Mutex

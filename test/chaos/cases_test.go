@@ -12,8 +12,8 @@ import (
 	"github.com/skalds-go/skalds/test/chaos/history"
 )
 
-// TestChaosCases has one subtest for each case of the field that needs real processes, by the number of the case. They share one
-// cluster, which each finds whole.
+// TestChaosCases has one subtest for each case of the field that needs real processes, by the number of the case. They
+// share one cluster, which each finds whole.
 func TestChaosCases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +44,8 @@ func TestChaosCases(t *testing.T) {
 	}
 }
 
-// sub runs a subtest on the cluster, which it finds whole. After one that failed there are no more: they would only wait for what is broken.
+// sub runs a subtest on the cluster, which it finds whole. After one that failed there are no more: they would only
+// wait for what is broken.
 func (w *world) sub(name string, run func()) {
 	if w.root.Failed() {
 		return
@@ -290,8 +291,8 @@ func (w *world) once(prefix string) {
 	}
 }
 
-// moved reports a task that ran again though every process lives and one service at most was away. Nodes that are not confirmed in time stop
-// their work, as they must; where the machine had no time for anybody, this shows nothing.
+// moved reports a task that ran again though every process lives and one service at most was away. Nodes that are not
+// confirmed in time stop their work, as they must; where the machine had no time for anybody, this shows nothing.
 func (w *world) moved(id string, t *task.Task) {
 	w.T.Helper()
 	report := w.T.Errorf
@@ -302,8 +303,8 @@ func (w *world) moved(id string, t *task.Task) {
 		id, t.LifecycleStatus, t.Attempt, t.Executor, t.Failures, t.Crashes, t.Attempts, w.turns.latestTurn())
 }
 
-// resumes submits tasks, and checks how long it took until they had ended. What they take anyway comes on top of the limit, and CI does
-// other things meanwhile.
+// resumes submits tasks, and checks how long it took until they had ended. What they take anyway comes on top of the
+// limit, and CI does other things meanwhile.
 func (w *world) resumes(what, prefix string, limit, usual time.Duration) {
 	w.T.Helper()
 	took := w.usual(prefix)

@@ -15,8 +15,9 @@ import (
 	"github.com/skalds-go/skalds/test/chaos/history"
 )
 
-// s16 kills the process of a node alone, while children of it do the work. Those that are to die with it do, so that the node which is
-// started again proves the death. Those that outlive it hold its lock: nothing is proven until they are gone, too.
+// s16 kills the process of a node alone, while children of it do the work. Those that are to die with it do, so that
+// the node which is started again proves the death. Those that outlive it hold its lock: nothing is proven until they
+// are gone, too.
 func s16(w *world, prefix string) {
 	victim := w.nodes()[0]
 	victim.terminate()

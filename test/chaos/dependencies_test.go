@@ -15,8 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestChaosDependencies takes away what everything stands on, in every way: nothing fails or moves for it, the API says what is missing,
-// and everything goes on by itself within goesOn of the return.
+// TestChaosDependencies takes away what everything stands on, in every way: nothing fails or moves for it, the API says
+// what is missing, and everything goes on by itself within goesOn of the return.
 func TestChaosDependencies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +35,8 @@ func TestChaosDependencies(t *testing.T) {
 	w.sub("topics are deleted", w.topicsDeleted)
 }
 
-// goesOn is how soon everything is to go on once what was missing is back, where tasks took so long before. CI does other things meanwhile.
+// goesOn is how soon everything is to go on once what was missing is back, where tasks took so long before. CI does
+// other things meanwhile.
 func goesOn(usual time.Duration) time.Duration {
 	if chaosDuration() > 0 {
 		return 3*time.Second + 2*usual
@@ -43,8 +44,8 @@ func goesOn(usual time.Duration) time.Duration {
 	return 15*time.Second + 2*usual
 }
 
-// brokerServes waits until a broker that was started does its work for somebody who has nothing to do with us, and gives the time: its process
-// is there long before.
+// brokerServes waits until a broker that was started does its work for somebody who has nothing to do with us, and
+// gives the time: its process is there long before.
 func (w *world) brokerServes() time.Time {
 	w.T.Helper()
 	const topic = "somebody-else"
@@ -193,7 +194,8 @@ func (w *world) bothEmpty() {
 	w.interrupted("empty-held")
 }
 
-// topicsDeleted removes the topics under load: at first nobody makes them anew but the controllers, then somebody does at once.
+// topicsDeleted removes the topics under load: at first nobody makes them anew but the controllers, then somebody does
+// at once.
 func (w *world) topicsDeleted() {
 	w.held("topics-held", 120_000)
 	for _, again := range []bool{false, true} {

@@ -9,9 +9,9 @@ import (
 // How many connections a process may have at once to the store (the driver's own default) and to Redis.
 const storePool, redisPool = 100, 10
 
-// c46 adds latency to the store and to Redis while callers of the API give up after half of it, counts the connections, and measures how soon
-// tasks run as before. The callers ask what an index of the store answers: the server here looks at every task for a list, and is busy with
-// those alone then.
+// c46 adds latency to the store and to Redis while callers of the API give up after half of it, counts the connections,
+// and measures how soon tasks run as before. The callers ask what an index of the store answers: the server here looks
+// at every task for a list, and is busy with those alone then.
 func c46(w *world, prefix string) {
 	const latency, patience = 200 * time.Millisecond, 100 * time.Millisecond
 	usual := w.usual(prefix + "-read")

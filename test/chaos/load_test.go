@@ -10,8 +10,9 @@ import (
 	"github.com/skalds-go/skalds/test/chaos/history"
 )
 
-// load submits tasks at a steady pace until the context ends: short and long ones, some that are cancelled, that are late for their deadline or
-// their timeout, that do not stop when they are told to, and some that people pause, update and resume.
+// load submits tasks at a steady pace until the context ends: short and long ones, some that are cancelled, that are
+// late for their deadline or their timeout, that do not stop when they are told to, and some that people pause, update
+// and resume.
 func (w *world) load(ctx context.Context, prefix string, random *rand.Rand, wishes chan<- string) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

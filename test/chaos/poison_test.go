@@ -22,8 +22,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestChaosPoison gives a cluster what nobody should: handlers that end their process, eat its memory or panic, cancels of tasks that do not
-// exist, documents and events that make no sense. Everything else goes on, and nothing is left to grow.
+// TestChaosPoison gives a cluster what nobody should: handlers that end their process, eat its memory or panic, cancels
+// of tasks that do not exist, documents and events that make no sense. Everything else goes on, and nothing is left to
+// grow.
 func TestChaosPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -239,7 +239,8 @@ func (w *world) needs() needs {
 	return most
 }
 
-// What a controller may need more after the faults than before: connections that it holds for a while, and a heap that has grown.
+// What a controller may need more after the faults than before: connections that it holds for a while, and a heap that
+// has grown.
 const (
 	moreGoroutines = 60
 	moreBytes      = 96 << 20

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process may take to end after SIGTERM with DRAIN_SOFT and DRAIN_HARD as here, whatever does not answer.
+// stopGrace is how long a process may take to end after SIGTERM with DRAIN_SOFT and DRAIN_HARD as here, whatever does
+// not answer.
 const stopGrace = 10 * time.Second
 
 // c37 tells nodes and controllers to stop while the broker is cut off from them, or hangs.

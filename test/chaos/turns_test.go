@@ -7,8 +7,8 @@ import (
 
 const (
 	turnEvery = 20 * time.Millisecond
-	// turnLimit is how late a process may get its turn on a machine that has time for what runs on it. A heartbeat that the leader confirms
-	// needs about ten turns of four processes, and has little more than a second.
+	// turnLimit is how late a process may get its turn on a machine that has time for what runs on it. A heartbeat that
+	// the leader confirms needs about ten turns of four processes, and has little more than a second.
 	turnLimit = 100 * time.Millisecond
 )
 

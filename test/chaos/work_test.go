@@ -38,7 +38,8 @@ func batch(n int, prefix, class string, ms int) []client.NewTask {
 // callLimit is how long one call of the API may take.
 const callLimit = 3 * time.Second
 
-// offer submits tasks through whichever controller takes them, until all are acknowledged or the context ends. The ids make that safe.
+// offer submits tasks through whichever controller takes them, until all are acknowledged or the context ends. The ids
+// make that safe.
 func (w *world) offer(ctx context.Context, list []client.NewTask) error {
 	var last error
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -1,7 +1,8 @@
-// Package chaos_test kills, freezes and cuts off real processes under load, and checks that nothing is lost and nothing doubled.
+// Package chaos_test kills, freezes and cuts off real processes under load, and checks that nothing is lost and nothing
+// doubled.
 //
-// Each process has proxies of its own, so that one process can be cut off from one service. Redis keeps nothing over a restart. The
-// MongoDB-wire server holds its data in memory: it is cut off and stalled, never killed.
+// Each process has proxies of its own, so that one process can be cut off from one service. Redis keeps nothing over a
+// restart. The MongoDB-wire server holds its data in memory: it is cut off and stalled, never killed.
 package chaos_test
 
 import (
@@ -108,7 +109,8 @@ func (w *world) member(name string) *member {
 	panic("no member " + name)
 }
 
-// recoverLimit is how long everything may take to go on after the faults: a broker that was killed takes up to 10 s, on a busy machine.
+// recoverLimit is how long everything may take to go on after the faults: a broker that was killed takes up to 10 s, on
+// a busy machine.
 const recoverLimit = time.Minute
 
 // whole ends all faults, and waits until every process does its work.

@@ -1,5 +1,5 @@
-// Package cluster runs the built binary as separate processes on a real Kafka broker, a real redis-server and a MongoDB-wire server,
-// and asks it what tests want to know.
+// Package cluster runs the built binary as separate processes on a real Kafka broker, a real redis-server and a
+// MongoDB-wire server, and asks it what tests want to know.
 //
 // Every wait is bounded, and fails the test with what was seen last.
 package cluster
@@ -39,7 +39,8 @@ type Cluster struct {
 	Client *client.Client // of the first controller
 }
 
-// New starts the services; no skalds process yet. The broker and Redis are the test's own, since the names of topics and keys are fixed.
+// New starts the services; no skalds process yet. The broker and Redis are the test's own, since the names of topics
+// and keys are fixed.
 func New(t *testing.T, kafkaVersion string) *Cluster {
 	t.Helper()
 	c := &Cluster{T: t, Kafka: services.StartKafka(t, kafkaVersion), Redis: services.StartRedis(t), Env: map[string]string{}}
@@ -81,7 +82,8 @@ func (c *Cluster) ClientOf(port int) *client.Client {
 	return api
 }
 
-// Controller starts a controller and waits until it is ready. The first one is the one that the cluster's client talks to.
+// Controller starts a controller and waits until it is ready. The first one is the one that the cluster's client talks
+// to.
 func (c *Cluster) Controller(more map[string]string) *process.Process {
 	c.T.Helper()
 	port := process.FreePort(c.T)

@@ -8,8 +8,8 @@ import (
 	"github.com/skalds-go/skalds/test/process"
 )
 
-// TestIntegrationBenchOfALeader kills the leading one of the bench's controllers under load: each task finishes exactly once, as the bench's
-// exit code says. How long it took is to be measured, not asserted.
+// TestIntegrationBenchOfALeader kills the leading one of the bench's controllers under load: each task finishes exactly
+// once, as the bench's exit code says. How long it took is to be measured, not asserted.
 func TestIntegrationBenchOfALeader(t *testing.T) {
 	c := cluster.New(t, "4.4")
 	p := process.Start(t, "bench", process.Build(t, cluster.Program), c.With(map[string]string{"LOG_LEVEL": "error"}),

@@ -1,5 +1,5 @@
-// Package integration_test runs the built binary as separate processes on a real Kafka broker, a real redis-server and a
-// MongoDB-wire server.
+// Package integration_test runs the built binary as separate processes on a real Kafka broker, a real redis-server and
+// a MongoDB-wire server.
 package integration_test
 
 import (

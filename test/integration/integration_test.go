@@ -18,7 +18,8 @@ import (
 	"github.com/skalds-go/skalds/test/services"
 )
 
-// The second proof: 10,000 tasks on a controller and two nodes, each finished exactly once, one node killed on the way.
+// The second proof: 10,000 tasks on a controller and two nodes, each finished exactly once, one node killed on
+// the way.
 func TestIntegrationTenThousandTasksThoughANodeIsKilled(t *testing.T) {
 	for _, version := range services.KafkaVersions() {
 		t.Run("kafka "+version, func(t *testing.T) {

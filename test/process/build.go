@@ -1,7 +1,7 @@
 // Package process builds the programs of this module and runs them as processes of a test.
 //
-// Invariants: a program is built once per test binary. A process gets none of the test's own environment, and ends with its test,
-// however that ends (on Linux): only processes that were started here are signalled.
+// Invariants: a program is built once per test binary. A process gets none of the test's own environment, and ends with
+// its test, however that ends (on Linux): only processes that were started here are signalled.
 package process
 
 import (

@@ -144,8 +144,8 @@ func (b *tail) String() string {
 	return b.buf.String()
 }
 
-// Ports that FreePort gives: below those that Linux takes for the near end of connections, so that a process that is started again
-// finds its port free, and below those of the services.
+// Ports that FreePort gives: below those that Linux takes for the near end of connections, so that a process that is
+// started again finds its port free, and below those of the services.
 const lowestPort, highestPort = 10_000, 19_999
 
 // FreePort gives a port that was free a moment ago.

@@ -27,9 +27,9 @@ const maxFrame = 128 << 20
 
 // advertising replaces a broker's address by another one in what the broker answers.
 //
-// An answer is a length and that many bytes. It tells an address as the text of the host followed by the port as four bytes, which is
-// replaced by as many bytes, so that nothing else has to be understood. Such a sequence stands nowhere else: what is in records here is
-// JSON, which has no zero bytes.
+// An answer is a length and that many bytes. It tells an address as the text of the host followed by the port as four
+// bytes, which is replaced by as many bytes, so that nothing else has to be understood. Such a sequence stands nowhere
+// else: what is in records here is JSON, which has no zero bytes.
 func advertising(broker, own string) (framing, error) {
 	from, err := address(broker)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package proxy stands between one process of a test and one service, and breaks the connection in the ways that networks do.
+// Package proxy stands between one process of a test and one service, and breaks the connection in the ways that
+// networks do.
 //
-// Invariants: the address stays the same over all faults, so that a process needs no new configuration. Bytes are never lost or
-// changed within a connection that lives: a fault ends a connection, holds it up, or leaves it alone.
+// Invariants: the address stays the same over all faults, so that a process needs no new configuration. Bytes are never
+// lost or changed within a connection that lives: a fault ends a connection, holds it up, or leaves it alone.
 package proxy
 
 import (
@@ -43,8 +44,8 @@ func New(t testing.TB, target string) *Proxy {
 	return start(t, target, nil)
 }
 
-// Kafka makes a proxy of the only broker of a cluster. Where the broker tells its address, target, the proxy tells its own, so that
-// clients stay with it. Both are on 127.0.0.1, without TLS.
+// Kafka makes a proxy of the only broker of a cluster. Where the broker tells its address, target, the proxy tells its
+// own, so that clients stay with it. Both are on 127.0.0.1, without TLS.
 func Kafka(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return start(t, target, func(own string) (framing, error) { return advertising(target, own) })
@@ -80,8 +81,8 @@ func (p *Proxy) Accepted() int64 { return p.accepted.Load() }
 // Cut ends all connections, and every new one at once. (It is reset rather than refused: the port stays ours.)
 func (p *Proxy) Cut() { p.set(cut) }
 
-// Stall lets all connections hang: nothing comes through, and new ones are accepted and never answered. What is on its way arrives
-// after Restore, as with a network that heals.
+// Stall lets all connections hang: nothing comes through, and new ones are accepted and never answered. What is on its
+// way arrives after Restore, as with a network that heals.
 func (p *Proxy) Stall() { p.set(stalled) }
 
 // Delay has everything take that much longer, each way, without bound on how much is under way. Zero ends it.

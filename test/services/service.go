@@ -60,7 +60,8 @@ func launch(k kind) (*Service, error) {
 // Addr returns the service's host:port. It stays the same over Stop, Kill and Start.
 func (s *Service) Addr() string { return s.addr }
 
-// PID returns the process id of the service, for signals that the methods here do not send. It fails the test when it is down.
+// PID returns the process id of the service, for signals that the methods here do not send. It fails the test when it
+// is down.
 func (s *Service) PID(t testing.TB) int {
 	t.Helper()
 
@@ -130,8 +131,8 @@ func (s *Service) run(args ...string) error {
 	return nil
 }
 
-// watch starts the child that waits for the end of its standard input, which also a crash of this process brings, and then
-// stops the service. It ignores the signals that a terminal sends to the whole process group.
+// watch starts the child that waits for the end of its standard input, which also a crash of this process brings, and
+// then stops the service. It ignores the signals that a terminal sends to the whole process group.
 func (s *Service) watch() error {
 	path, err := scriptPath(s.kind.script)
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package services starts real Kafka, Redis and MongoDB-wire servers for integration tests, by the scripts beside it.
 //
-// Invariants: nothing is started unless SKALDS_INTEGRATION=1, the test is skipped instead. What a test binary starts ends with
-// it, however the binary ends. Ports come from the scripts, which give no two services the same one. Linux only.
+// Invariants: nothing is started unless SKALDS_INTEGRATION=1, the test is skipped instead. What a test binary starts
+// ends with it, however the binary ends. Ports come from the scripts, which give no two services the same one. Linux
+// only.
 package services
 
 import (
@@ -32,7 +33,8 @@ func Kafka(t testing.TB, version string) string {
 	return shared(t, "SKALDS_TEST_KAFKA_"+strings.ReplaceAll(version, ".", ""), kind{script: "kafka.sh", variant: version})
 }
 
-// KafkaSASL returns the host:port at which the broker with that plaintext address asks for SASL credentials, without TLS.
+// KafkaSASL returns the host:port at which the broker with that plaintext address asks for SASL credentials, without
+// TLS.
 func KafkaSASL(t testing.TB, addr string) string {
 	t.Helper()
 

@@ -1,7 +1,8 @@
 // Package crash ends a controller's process at a named place between its calls of the store and the bus.
 //
-// A place is armed from outside, by its name in the file that CRASH_FILE names; the process that comes to it removes the file and is gone
-// with exit code Code, without a word to anybody. What it had called before has its effect; nothing after it has.
+// A place is armed from outside, by its name in the file that CRASH_FILE names; the process that comes to it removes
+// the file and is gone with exit code Code, without a word to anybody. What it had called before has its effect;
+// nothing after it has.
 package crash
 
 import (

@@ -1,5 +1,5 @@
-// Command crasher is a controller that can be ended at a named place: see package crash. It is configured as `skalds controller` is, with
-// MongoDB, Kafka and Redis without credentials.
+// Command crasher is a controller that can be ended at a named place: see package crash. It is configured as `skalds
+// controller` is, with MongoDB, Kafka and Redis without credentials.
 package main
 
 import (

@@ -17,7 +17,8 @@ type May struct {
 	Overlap bool   // its handler does not stop when it is told to, so that its runs may overlap
 }
 
-// Check says in which ways the rules were broken. Tasks are those that the store has, in which every id of submitted must be.
+// Check says in which ways the rules were broken. Tasks are those that the store has, in which every id of submitted
+// must be.
 func (r *Record) Check(submitted []string, tasks map[string]task.Task, may map[string]May) []string {
 	byTask, wrong := r.Runs()
 	for _, id := range submitted {

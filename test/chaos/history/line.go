@@ -1,8 +1,8 @@
-// Package history is what chaos tests know of the runs of tasks: what handlers wrote down, what the test did to their processes, and
-// the rules that both, and the tasks in the store, must fulfil.
+// Package history is what chaos tests know of the runs of tasks: what handlers wrote down, what the test did to their
+// processes, and the rules that both, and the tasks in the store, must fulfil.
 //
-// All times are of CLOCK_BOOTTIME, which all processes of a machine share. A line is one write to a file that is open for appending: of
-// a process that is killed it is there or not, and never in part.
+// All times are of CLOCK_BOOTTIME, which all processes of a machine share. A line is one write to a file that is open
+// for appending: of a process that is killed it is there or not, and never in part.
 package history
 
 import (
@@ -70,7 +70,8 @@ func (l *Log) Write(line Line) error {
 	return nil
 }
 
-// Read reads the lines of all logs in a directory, those of one log in their order. A last line that is being written is left out.
+// Read reads the lines of all logs in a directory, those of one log in their order. A last line that is being written
+// is left out.
 func Read(dir string) ([]Line, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {

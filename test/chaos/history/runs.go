@@ -61,8 +61,8 @@ type runKey struct {
 
 // Runs makes runs of lines, by task, in the order of their attempts, and says what in the lines cannot be.
 //
-// The run of a process that was killed ended when the process did. That of a process that was frozen for longer than it trusts itself
-// ended when the trust did, wherever its own words say that it ended soon after the thaw.
+// The run of a process that was killed ended when the process did. That of a process that was frozen for longer than it
+// trusts itself ended when the trust did, wherever its own words say that it ended soon after the thaw.
 func (r *Record) Runs() (byTask map[string][]Run, wrong []string) {
 	byTask = map[string][]Run{}
 	at := map[runKey]int{}

@@ -1,4 +1,5 @@
-// Command worker is the node of the chaos tests: its handlers write down when they ran, into the directory that CHAOS_RUNS names.
+// Command worker is the node of the chaos tests: its handlers write down when they ran, into the directory that
+// CHAOS_RUNS names.
 //
 // The classes, which all return what ran:
 //
