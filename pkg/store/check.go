@@ -10,7 +10,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// CheckBatch reports whether a call may carry n tasks, changes or ids.
+// CheckBatch reports a call with more than MaxBatch tasks, changes or ids.
 func CheckBatch(n int) error {
 	if n > MaxBatch {
 		return fmt.Errorf("a batch of %d: at most %d in one call; split it", n, MaxBatch)
@@ -18,7 +18,7 @@ func CheckBatch(n int) error {
 	return nil
 }
 
-// CheckLimit reports whether a call may ask for at most n.
+// CheckLimit reports a limit that is not 1..MaxBatch.
 func CheckLimit(n int) error {
 	if n < 1 || n > MaxBatch {
 		return fmt.Errorf("limit %d: must be 1..%d", n, MaxBatch)
@@ -26,7 +26,7 @@ func CheckLimit(n int) error {
 	return nil
 }
 
-// CheckChanges reports whether a store can carry the changes out. One that applies in no status is no error; it changes
+// CheckChanges reports changes that no store can carry out. A change that applies in no status is no error: it changes
 // nothing.
 func CheckChanges(changes []task.Change) error {
 	for i := range changes {
@@ -37,8 +37,8 @@ func CheckChanges(changes []task.Change) error {
 	return CheckBatch(len(changes))
 }
 
-// Permits are the permits that a task holds once c has been carried out on it, where c gives it any. A change whose
-// permit another task holds does not apply.
+// Permits returns the permits that c gives its task; empty if none. A change whose permit another task holds does not
+// apply.
 func Permits(c *task.Change) (key, pool string) {
 	if c.Assign == nil || c.Frees() {
 		return "", ""
@@ -46,7 +46,7 @@ func Permits(c *task.Change) (key, pool string) {
 	return c.Assign.KeyPermit, c.Assign.PoolPermit
 }
 
-// Check reports whether a store can answer f.
+// Check reports a filter that no store can answer.
 func (f *Filter) Check() error {
 	if err := CheckLimit(f.Limit); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// CheckNew reports whether t can be stored as a new task by every store. It guards what would make a document that
-// nobody finds or reads again; whether the task makes sense is for the API to say.
+// CheckNew reports why t cannot be stored as a new task. It prevents documents that could not be found or read again.
+// The rules of a submit are in [task.Task.CheckSubmit].
 func CheckNew(t *task.Task) error {
 	if t.ID == "" {
 		return errors.New("id is empty: give the task one")
@@ -106,7 +106,7 @@ func CheckJSON(raw json.RawMessage) error {
 	return rawjson.CheckKeys(raw)
 }
 
-// head is the beginning of a text, for errors.
+// head returns the beginning of a text, for errors.
 func head(raw json.RawMessage) string {
 	const limit = 40
 	if len(raw) > limit {

@@ -11,14 +11,14 @@ import (
 // cursorVersion is the first byte of a cursor.
 const cursorVersion = 1
 
-// Cursor is the place just behind t in the order of List, as text. The stores share it.
+// Cursor returns the place just behind t in the order of List, as text. All stores use it.
 func Cursor(t *task.Task) string {
 	b := append(make([]byte, 0, 9+len(t.ID)), cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(t.CreateDateTime))
 	return base64.RawURLEncoding.EncodeToString(append(b, t.ID...))
 }
 
-// ParseCursor reads what Cursor made. Its error is ErrBadCursor.
+// ParseCursor parses the result of Cursor. Its error is ErrBadCursor.
 func ParseCursor(s string) (createDateTime int64, id string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) < 9 || b[0] != cursorVersion {

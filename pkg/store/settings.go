@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Dispatcher is what can be changed of the dispatcher at run time, as one document. The zero value changes nothing of
-// what is configured.
+// Dispatcher is the dispatcher's settings that can change at run time, as one document. The zero value changes nothing
+// of the configuration.
 type Dispatcher struct {
 	Version          int64    `json:"version"`                    // +1 at every change
 	Strategy         string   `json:"strategy,omitempty"`         // empty = as configured
@@ -27,10 +27,10 @@ type Dispatcher struct {
 	Pools           map[string]int `json:"pools,omitempty"`           // tasks on nodes at once, by pool
 }
 
-// AnyNode stands in NodeRates for every node that is not named there.
+// AnyNode is the key in NodeRates for every node that has no entry of its own.
 const AnyNode = "*"
 
-// Rate is a token bucket: so many tasks a second on the average, and so many at once after a pause.
+// Rate is a token bucket.
 type Rate struct {
 	PerSecond float64 `json:"perSecond"` // 0 = none at all
 	Burst     int     `json:"burst"`     // 1 or more
@@ -44,7 +44,7 @@ const (
 	MaxTasks     = 10_000_000 // of a namespace or a pool on nodes at once
 )
 
-// Clone is a copy that shares nothing with d.
+// Clone returns a copy that shares no memory with d.
 func (d *Dispatcher) Clone() Dispatcher {
 	c := *d
 	c.PausedClasses, c.PausedNamespaces = slices.Clone(d.PausedClasses), slices.Clone(d.PausedNamespaces)
@@ -56,8 +56,8 @@ func (d *Dispatcher) Clone() Dispatcher {
 	return c
 }
 
-// Next is what SwapDispatcher stores for d, of which it shares nothing: with the version after d's, lists sorted, each
-// entry once, and nil for what is empty. The stores share it. Its error is Check's.
+// Next returns what SwapDispatcher stores for d: the version after d's, lists sorted and without duplicates, nil for
+// what is empty. It shares no memory with d. Its error is Check's.
 func (d *Dispatcher) Next() (Dispatcher, error) {
 	if err := d.Check(); err != nil {
 		return Dispatcher{}, err
@@ -83,7 +83,7 @@ func (d *Dispatcher) Next() (Dispatcher, error) {
 	return n, nil
 }
 
-// Check reports what is wrong with settings, or nil.
+// Check reports what is wrong with the settings.
 func (d *Dispatcher) Check() error {
 	var rate error
 	if d.Rate != nil {
@@ -128,7 +128,7 @@ func checkLimits(kind string, limits map[string]int) error {
 	return errors.Join(errs...)
 }
 
-// Check reports what is wrong with a rate, or nil; name is what it is the rate of.
+// Check reports what is wrong with a rate; name is what it applies to.
 func (r Rate) Check(name string) error {
 	switch {
 	case math.IsNaN(r.PerSecond) || r.PerSecond < 0 || r.PerSecond > MaxRate:
@@ -139,23 +139,22 @@ func (r Rate) Check(name string) error {
 	return nil
 }
 
-// Settings are what can be changed at run time. They outlive restarts and are the same for all controllers.
+// Settings change at run time. They survive restarts and are the same for all controllers.
 type Settings interface {
-	// Dispatcher reads the dispatcher's settings; the zero value where there are none yet.
+	// Dispatcher returns the dispatcher's settings; the zero value if there are none yet.
 	Dispatcher(ctx context.Context) (Dispatcher, error)
-	// SwapDispatcher replaces the settings if their version is still next.Version, and stores them with the version
-	// after it. It reports false if somebody else has changed them meanwhile, and an error for settings that Check
-	// refuses.
+	// SwapDispatcher replaces the settings if their version is still next.Version, and stores next with the version
+	// after it. It reports false if they have changed meanwhile, and returns an error for settings that Check refuses.
 	SwapDispatcher(ctx context.Context, next Dispatcher) (bool, error)
-	// Draining returns the ids of the nodes that take no work since a person wants it so, in order.
+	// Draining returns the ids of the nodes that people drain, in order.
 	Draining(ctx context.Context) ([]string, error)
-	// SetDraining puts a node's id among them, or takes it out; either may be so already. It returns ErrTooMany beyond
+	// SetDraining adds a node's id to them, or removes it. It may be called again. It returns ErrTooMany beyond
 	// MaxDraining.
 	SetDraining(ctx context.Context, node string, draining bool) error
 }
 
-// MaxDraining is how many nodes may be drained by people at once.
+// MaxDraining is how many nodes people may drain at once.
 const MaxDraining = 1000
 
-// ErrTooMany says that there is no room for more of a kind of which only so many may be.
+// ErrTooMany is the error for one more of something whose number is bounded.
 var ErrTooMany = errors.New("too many")

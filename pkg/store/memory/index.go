@@ -13,15 +13,14 @@ type entry struct {
 	queue *queue
 }
 
-// place is where an entry stands in an order by a time and the id. The time stands in the tree, so that a comparison
-// goes to the entry only where times are equal; the id does not, since what the trees hold is what the garbage
-// collector has to go through.
+// place is the position of an entry in an order by a time and the id. The time is in the tree, so that a comparison
+// follows the pointer only where times are equal. The id is not, to give the garbage collector less to scan.
 type place struct {
 	at int64
 	e  *entry
 }
 
-// at is the place of a task that need not exist.
+// at returns the place of a task that need not exist.
 func at(time int64, id string) place { return place{at: time, e: &entry{t: task.Task{ID: id}}} }
 
 func byPlace(a, b place) bool {
@@ -31,8 +30,8 @@ func byPlace(a, b place) bool {
 	return a.e.t.ID < b.e.t.ID
 }
 
-// tree is an ordered set. The hint makes work at the place of the last work cheap, as when tasks come in the order of
-// their creation.
+// tree is an ordered set. The hint makes an operation cheap near the last one, as when tasks come in the order of their
+// creation.
 type tree[T any] struct {
 	*btree.BTreeG[T]
 	hint btree.PathHint
@@ -88,7 +87,7 @@ func newIndex() *index {
 	return x
 }
 
-// of is the tree of the tasks of one status, which is known.
+// of returns the tree of the tasks of a known status.
 func (x *index) of(s task.Status) *tree[place] {
 	for i, known := range order {
 		if s == known {
@@ -109,7 +108,7 @@ func (e *entry) waits() bool {
 	return e.t.LifecycleStatus == task.Created && e.t.Mode == task.ModePassive
 }
 
-// add takes a new task in, of a queue of that name.
+// add stores a new task, whose queue has that name.
 func (x *index) add(e *entry, queue string) {
 	e.queue = x.queues.join(queue)
 	x.byID[e.t.ID] = e
@@ -118,25 +117,25 @@ func (x *index) add(e *entry, queue string) {
 	}
 	x.hold(e)
 	x.link(e)
-	x.own(e)
+	x.addToExecutor(e)
 	x.trackDesired(e)
 }
 
-// remove lets a task go.
+// remove removes a task.
 func (x *index) remove(e *entry) {
 	delete(x.byID, e.t.ID)
 	if e.t.IdempotencyKey != "" {
 		delete(x.byKey, e.t.IdempotencyKey)
 	}
 	x.unlink(e)
-	x.disown(e)
+	x.removeFromExecutor(e)
 	x.release(e)
 	x.queues.leave(e.queue)
 	delete(x.desired, e)
 }
 
-// apply carries a change out, if it applies. The id, the creation time, the priority, the key and the queue of a task
-// never change.
+// apply carries a change out and reports whether it applied. The id, the creation time, the priority, the key and the
+// queue of a task never change.
 func (x *index) apply(e *entry, c *task.Change) bool {
 	if !c.Matches(&e.t) {
 		return false
@@ -149,7 +148,7 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 		x.unlink(e)
 	}
 	if c.Assign != nil || c.Unassign {
-		x.disown(e)
+		x.removeFromExecutor(e)
 	}
 	x.release(e)
 	c.Apply(&e.t)
@@ -158,7 +157,7 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 		e.t.Progress = new(*c.Progress)
 	}
 	if c.Assign != nil || c.Unassign {
-		x.own(e)
+		x.addToExecutor(e)
 	}
 	if moves {
 		x.link(e)
@@ -202,8 +201,8 @@ func (x *index) unlink(e *entry) {
 	}
 }
 
-// own puts e among the tasks of its executor; disown takes it out.
-func (x *index) own(e *entry) {
+// addToExecutor puts e among the tasks of its executor; removeFromExecutor takes it out.
+func (x *index) addToExecutor(e *entry) {
 	if e.t.Executor == "" {
 		return
 	}
@@ -215,7 +214,7 @@ func (x *index) own(e *entry) {
 	t.add(e.created())
 }
 
-func (x *index) disown(e *entry) {
+func (x *index) removeFromExecutor(e *entry) {
 	if e.t.Executor == "" {
 		return
 	}
@@ -231,7 +230,7 @@ func (x *index) taken(e *entry, key, pool string) bool {
 	return ofKey != nil && ofKey != e || ofPool != nil && ofPool != e
 }
 
-// hold notes the permits that e has; release lets them go.
+// hold records the permits of e; release removes them.
 func (x *index) hold(e *entry) {
 	if e.t.KeyPermit != "" {
 		x.keyPermits[e.t.KeyPermit] = e

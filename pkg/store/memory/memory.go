@@ -33,7 +33,7 @@ type Store struct {
 	mu    sync.RWMutex
 	tasks *index
 
-	rest       sync.Mutex // guards what follows
+	metaMu     sync.Mutex // guards what follows
 	leader     store.Leader
 	positions  map[string]map[int]store.Position
 	dispatcher store.Dispatcher
@@ -55,7 +55,7 @@ func (s *Store) Ping(ctx context.Context) error { return alive(ctx) }
 // Close implements store.Store. There is nothing to free.
 func (s *Store) Close(context.Context) error { return nil }
 
-// alive reports whether the caller still wants the answer.
+// alive reports a context that has ended.
 func alive(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("memory store: %w", err)
@@ -192,8 +192,8 @@ func (s *Store) Leader(ctx context.Context) (store.Leader, error) {
 	if err := alive(ctx); err != nil {
 		return store.Leader{}, err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	return s.leader, nil
 }
 
@@ -202,8 +202,8 @@ func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (bool, e
 	if err := alive(ctx); err != nil {
 		return false, err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	if s.leader != old {
 		return false, nil
 	}
@@ -216,8 +216,8 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Posi
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	return maps.Clone(s.positions[topic]), nil
 }
 
@@ -226,8 +226,8 @@ func (s *Store) SavePositions(ctx context.Context, topic string, positions map[i
 	if err := alive(ctx); err != nil {
 		return err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	if s.positions[topic] == nil {
 		s.positions[topic] = make(map[int]store.Position, len(positions))
 	}
@@ -240,8 +240,8 @@ func (s *Store) Dispatcher(ctx context.Context) (store.Dispatcher, error) {
 	if err := alive(ctx); err != nil {
 		return store.Dispatcher{}, err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	return s.dispatcher.Clone(), nil
 }
 
@@ -254,8 +254,8 @@ func (s *Store) SwapDispatcher(ctx context.Context, next store.Dispatcher) (bool
 	if err != nil {
 		return false, fmt.Errorf("settings: %w", err)
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	if s.dispatcher.Version != next.Version {
 		return false, nil
 	}
@@ -268,8 +268,8 @@ func (s *Store) Draining(ctx context.Context) ([]string, error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	return slices.Sorted(maps.Keys(s.draining)), nil
 }
 
@@ -278,8 +278,8 @@ func (s *Store) SetDraining(ctx context.Context, node string, draining bool) err
 	if err := alive(ctx); err != nil {
 		return err
 	}
-	s.rest.Lock()
-	defer s.rest.Unlock()
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
 	switch {
 	case !draining:
 		delete(s.draining, node)

@@ -7,15 +7,15 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// queue is the tasks that wait and ask for the same. Each stored task knows its own, so that a name is made and kept
-// once.
+// queue holds the tasks that wait and ask for the same. Each stored task refers to its own, so that a name is made and
+// kept once.
 type queue struct {
 	name  string
 	tasks *tree[place] // those that wait, by (createDateTime, id)
 	of    int          // stored tasks of this queue, waiting or not
 }
 
-// queues are those of all stored tasks by name, and in the order of their names those in which tasks wait.
+// queues holds the queues of all stored tasks by name, and those with waiting tasks in the order of their names.
 type queues struct {
 	byName map[string]*queue
 	names  *tree[*queue]
@@ -25,7 +25,7 @@ func newQueues() *queues {
 	return &queues{byName: map[string]*queue{}, names: newTree(func(a, b *queue) bool { return a.name < b.name })}
 }
 
-// join is the queue of that name, for one more task; leave is for one less.
+// join returns the queue of that name and counts one more task of it; leave counts one less.
 func (qs *queues) join(name string) *queue {
 	q, ok := qs.byName[name]
 	if !ok {
@@ -42,7 +42,7 @@ func (qs *queues) leave(q *queue) {
 	}
 }
 
-// add lets e wait in its queue; remove takes it out.
+// add puts e into its queue as a waiting task; remove takes it out.
 func (qs *queues) add(e *entry) {
 	if e.queue.tasks.Len() == 0 {
 		qs.names.add(e.queue)
@@ -57,9 +57,9 @@ func (qs *queues) remove(e *entry) {
 	}
 }
 
-// after calls take for the queues in which tasks wait, those after the given name, until it says no.
-func (qs *queues) after(name string, take func(*queue) bool) {
-	qs.names.Ascend(&queue{name: name}, func(q *queue) bool { return q.name == name || take(q) })
+// after calls yield for the queues with waiting tasks after the given name, until it returns false.
+func (qs *queues) after(name string, yield func(*queue) bool) {
+	qs.names.Ascend(&queue{name: name}, func(q *queue) bool { return q.name == name || yield(q) })
 }
 
 // Queues implements store.Queues. No document of this store fails to decode, so Bad is always empty.

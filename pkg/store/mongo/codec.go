@@ -286,7 +286,7 @@ func wrongType(rv bson.RawValue, want string) error {
 	return fmt.Errorf("is %s (%s): must be %s", cut(string(text), 40), rv.Type, want)
 }
 
-// cut is at most n bytes of s.
+// cut returns at most n bytes of s.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -294,7 +294,8 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// read is the task of a document; of one that cannot be read as a whole, what can be, with the reason in its error.
+// read returns the task of a document. If the document does not decode as a whole, the task has what does, and the
+// reason in its error.
 func read(doc bson.Raw) task.Task {
 	var t task.Task
 	if err := decode(doc, &t); err != nil && t.Error == "" {

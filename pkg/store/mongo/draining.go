@@ -45,11 +45,11 @@ func (s *Store) SetDraining(ctx context.Context, node string, draining bool) err
 	}
 	var err error
 	for range 2 { // two that make the document at once collide once
-		room := append(byID(drainingID), bson.E{Key: "$or", Value: bson.A{
+		notFull := append(byID(drainingID), bson.E{Key: "$or", Value: bson.A{
 			bson.D{{Key: "nodes", Value: node}},
 			bson.D{{Key: "nodes." + strconv.Itoa(store.MaxDraining-1), Value: bson.D{{Key: "$exists", Value: false}}}},
 		}})
-		_, err = s.settings.UpdateOne(ctx, room, bson.D{{Key: "$addToSet", Value: bson.D{{Key: "nodes", Value: node}}}}, options.UpdateOne().SetUpsert(true))
+		_, err = s.settings.UpdateOne(ctx, notFull, bson.D{{Key: "$addToSet", Value: bson.D{{Key: "nodes", Value: node}}}}, options.UpdateOne().SetUpsert(true))
 		if !mongo.IsDuplicateKeyError(err) {
 			break
 		}

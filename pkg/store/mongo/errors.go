@@ -50,7 +50,7 @@ var passing = []int{
 	14031, // OutOfDiskSpace
 }
 
-// fail is the error of a call of the driver: what was done, where, and what to do about it.
+// fail wraps an error of the driver: what was done, where, and what to do about it.
 func fail(op string, c *mongo.Collection, err error) error {
 	if unavailable(err) {
 		err = fmt.Errorf("%w: %w: see that the server of MONGO_HOST is up, has a primary and can be reached", store.ErrUnavailable, err)
@@ -58,7 +58,7 @@ func fail(op string, c *mongo.Collection, err error) error {
 	return refuse(op, c, err)
 }
 
-// refuse is the error of what will not do better another time.
+// refuse wraps an error that another try does not mend.
 func refuse(op string, c *mongo.Collection, err error) error {
 	return fmt.Errorf("mongodb: %s, collection %s of database %s: %w", op, c.Name(), c.Database().Name(), err)
 }

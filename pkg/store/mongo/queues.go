@@ -48,7 +48,7 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) (store.Queu
 	defer cancel()
 	r := repair{now: time.Now().UnixMilli()}
 	if after == "" {
-		if err := s.lookOver(ctx, &r); err != nil {
+		if err := s.repairHidden(ctx, &r); err != nil {
 			return store.QueuePage{}, err
 		}
 	}
@@ -80,8 +80,8 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) (store.Queu
 	return page, nil
 }
 
-// lookOver looks for documents that no page shows, and sees to them.
-func (s *Store) lookOver(ctx context.Context, r *repair) error {
+// repairHidden finds documents that no page shows, and repairs or fails them.
+func (s *Store) repairHidden(ctx context.Context, r *repair) error {
 	if err := s.findUnfilled(ctx, r); err != nil {
 		return err
 	}

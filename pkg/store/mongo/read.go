@@ -16,7 +16,7 @@ import (
 // pageSize is how many documents a long read gets at a time.
 const pageSize = 1000
 
-// each calls yield for every document that matches. The document is only lent.
+// each calls yield for every document that matches. The document is valid only during the call.
 func (s *Store) each(ctx context.Context, op string, filter any, opts *options.FindOptionsBuilder, yield func(bson.Raw) error) (err error) {
 	if opts == nil {
 		opts = options.Find().SetBatchSize(pageSize)

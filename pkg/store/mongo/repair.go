@@ -16,7 +16,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// judge reads a document that waits, and reports why it can never run.
+// judge decodes a waiting document, and reports why it can never run.
 func judge(doc bson.Raw, t *task.Task) error {
 	if err := decode(doc, t); err != nil {
 		return err
@@ -83,10 +83,10 @@ func (s *Store) findUnfilled(ctx context.Context, r *repair) error {
 // known mode.
 const sweepInterval = 10 * time.Second
 
-// maxOrphans is how many of them it takes at a time.
+// maxOrphans is how many of them are read at a time.
 const maxOrphans = 100
 
-// sweeper says when it is time to look again.
+// sweeper tells when the next search is due.
 type sweeper struct {
 	mu   sync.Mutex
 	next time.Time
@@ -105,7 +105,7 @@ func (s *sweeper) due(now time.Time) bool {
 // notNumber matches what is there and is no number: comparisons look at values of their own type only.
 var notNumber = bson.D{{Key: "$ne", Value: nil}, {Key: "$not", Value: bson.D{{Key: "$lte", Value: int64(math.MaxInt64)}}}}
 
-// findOrphans sees to documents that no page shows.
+// findOrphans repairs or fails documents that no page shows.
 func (s *Store) findOrphans(ctx context.Context, r *repair) error {
 	modes := []task.Mode{task.ModePassive, task.ModeActive}
 	for _, filter := range []bson.D{
@@ -131,7 +131,7 @@ func (s *Store) findOrphans(ctx context.Context, r *repair) error {
 	return nil
 }
 
-// repair collects what is to be done to documents that other programs wrote.
+// repair collects changes to documents that other programs wrote.
 type repair struct {
 	now    int64
 	bad    []store.BadDocument
@@ -210,7 +210,7 @@ func nameOf(doc bson.Raw) string {
 	return "bad-" + cut(string(text), 100)
 }
 
-// carryOut does what was collected, and says to how many documents. What the server refuses to change is said in Bad.
+// carryOut writes what was collected, and returns how many documents it changed. What the server refuses is in Bad.
 func (s *Store) carryOut(ctx context.Context, r *repair) (int, error) {
 	if len(r.models) == 0 {
 		return 0, nil

@@ -215,8 +215,8 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	return n, nil
 }
 
-// freeOrphanPermits takes those of the permits that were in the way from tasks that no node holds: they have one only
-// where another program has changed their status. The next claim gets it then.
+// freeOrphanPermits removes the given permits from tasks that no node holds. They have one only where another program
+// has changed their status. The next claim can get the permit then.
 func (s *Store) freeOrphanPermits(ctx context.Context, field string, permits []string) error {
 	if len(permits) == 0 {
 		return nil

@@ -89,7 +89,7 @@ func (s *Store) Apply(ctx context.Context, changes []task.Change) (int, error) {
 	return applied, nil
 }
 
-// own is a copy of a change that shares nothing that is ever written.
+// own returns a copy of a change that shares no memory that is ever written.
 func own(c *task.Change) task.Change {
 	mine := *c
 	mine.Assign, mine.Progress, mine.Counts, mine.Run, mine.Update = copied(c.Assign), copied(c.Progress), copied(c.Counts), copied(c.Run), copied(c.Update)
@@ -143,8 +143,7 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 	return applied, refused, nil
 }
 
-// inWritingOrder returns the tasks that have changed: first those that have let go of a permit, which another may take
-// up.
+// inWritingOrder returns the changed tasks, first those that have given up a permit, which another may get.
 func inWritingOrder(changes []task.Change, tasks map[string]*held) []*held {
 	var first, rest []*held
 	for i := range changes {
@@ -165,7 +164,7 @@ func inWritingOrder(changes []task.Change, tasks map[string]*held) []*held {
 // gaveUp reports whether a permit has been given up.
 func gaveUp(before, now string) bool { return before != "" && before != now }
 
-// hold returns the tasks that changes are about, as the transaction sees them.
+// hold returns the tasks that the changes are about, as the transaction sees them.
 func (t *tx) hold(changes []task.Change) (map[string]*held, error) {
 	tasks := make(map[string]*held, len(changes))
 	all := make([]held, 0, len(changes))
@@ -291,7 +290,7 @@ func (t *tx) update(h *held) error {
 		}
 	}
 	t.count(h)
-	t.keep(h.now)
+	t.remember(h.now)
 	return nil
 }
 

@@ -109,11 +109,11 @@ func (t *tx) create(r *newRow, out *store.CreateOutcome) error {
 		}
 	}
 	r.row.n = at
-	t.keep(r.row)
+	t.remember(r.row)
 	return nil
 }
 
-// obstacle finds what was in the way of a new task.
+// obstacle returns the outcome for a new task that something stood in the way of.
 func (t *tx) obstacle(r *newRow) (store.CreateOutcome, error) {
 	if err := t.writeDeferred(); err != nil {
 		return store.CreateOutcome{}, err

@@ -49,7 +49,7 @@ func (c *claim) change() task.Change {
 	return task.Change{ID: c.ID, From: task.Set(task.Created), Attempt: c.Attempt, ClaimID: c.ClaimID, To: task.Assigning, UpdatedAt: c.At, Assign: c.To}
 }
 
-// postpone puts off the writing of a changed row. It reports false for one that has to be written.
+// postpone defers writing a changed row. It reports false for a row that has to be written now.
 func (t *tx) postpone(h *held) bool {
 	c, ok := claimOf(h.last)
 	if !ok || h.applied != 1 || h.before.file != nil || !h.now.keepable() || h.now.is.NotBefore != 0 { // the last is Promote's
@@ -57,13 +57,13 @@ func (t *tx) postpone(h *held) bool {
 	}
 	h.now.file = &h.before.is
 	t.count(h)
-	t.keep(h.now)
+	t.remember(h.now)
 	t.claims = append(t.claims, c)
 	return true
 }
 
-// note writes the claims of the transaction down.
-func (t *tx) note() error {
+// writeNotes writes the claims of the transaction into the table claims.
+func (t *tx) writeNotes() error {
 	if len(t.claims) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (t *tx) note() error {
 	return err
 }
 
-// writeDeferred writes the rows that were put off, and does away with the notes.
+// writeDeferred writes the deferred rows, and removes the notes.
 func (t *tx) writeDeferred() error {
 	var rows []*kept
 	for id := range t.recent.deferred {
@@ -107,16 +107,16 @@ func (t *tx) writeDeferred() error {
 	return err
 }
 
-// whole returns when every row in the file says what is acknowledged by now.
-func (s *Store) whole(ctx context.Context, op string) error {
+// flush returns when every row in the file includes what has been acknowledged.
+func (s *Store) flush(ctx context.Context, op string) error {
 	if s.recent.late() == 0 {
 		return nil
 	}
 	return s.commit(ctx, op, s.urgent, &call{do: (*tx).writeDeferred})
 }
 
-// replay writes what a process noted that has not ended well. A claim that was followed by more matches nothing any
-// more.
+// replay writes the claims that a process had noted before it crashed. A claim that was followed by more changes
+// matches nothing.
 func (s *Store) replay() error {
 	return s.transact([]*call{{do: func(t *tx) error {
 		var changes []task.Change

@@ -10,11 +10,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-const inLine = " FROM tasks INDEXED BY tasks_queue WHERE status = 0 AND mode = 0 AND not_before"
+const fromWaiting = " FROM tasks INDEXED BY tasks_queue WHERE status = 0 AND mode = 0 AND not_before"
 
 var (
-	due     = "SELECT n, id" + inLine + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
-	nextDue = "SELECT not_before" + inLine + " > 0 ORDER BY not_before LIMIT 1"
+	due     = "SELECT n, id" + fromWaiting + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
+	nextDue = "SELECT not_before" + fromWaiting + " > 0 ORDER BY not_before LIMIT 1"
 	promote = "UPDATE tasks SET not_before = 0 WHERE n IN "
 
 	overdue     = "SELECT " + light + " FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline <= ? ORDER BY deadline LIMIT ?"

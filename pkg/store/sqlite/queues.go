@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-const inQueue = inLine + " = 0"
+const inQueue = fromWaiting + " = 0"
 
 var (
 	nextInQueue = "SELECT queue, created, id, n" + inQueue + " AND (queue, created, id) > (?, ?, ?) ORDER BY queue, created, id LIMIT 1"
@@ -63,7 +63,7 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, li
 	if err := store.CheckLimit(limit); err != nil {
 		return store.PendingPage{}, fmt.Errorf("sqlite: waiting: %w", err)
 	}
-	return s.line(ctx, queue, after, limit)
+	return s.waitingPage(ctx, queue, after, limit)
 }
 
 // Depths implements store.Queues.

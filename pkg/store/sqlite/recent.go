@@ -49,7 +49,7 @@ func newRecent() *recent {
 	return &recent{rows: make(map[string]*kept), deferred: make(map[string]struct{})}
 }
 
-// late says how many rows are not in the file as they are.
+// late returns the number of rows that the file does not have as they are.
 func (r *recent) late() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -70,7 +70,7 @@ func (r *recent) get(id string) *kept {
 	return r.rows[id]
 }
 
-// find gives each of a line its row, if it is kept.
+// find sets the kept row of each of the waiters.
 func (r *recent) find(line []waiter) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -81,7 +81,7 @@ func (r *recent) find(line []waiter) {
 	}
 }
 
-// put takes in what a transaction has written. Where there is no room for a row it is not kept.
+// put adds what a transaction has written. A row beyond the memory limit is not kept.
 func (r *recent) put(t *tx) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *recent) put(t *tx) {
 			delete(r.rows, id)
 			delete(r.deferred, id)
 		}
-		if row == nil || row.file == nil && r.bytes+row.bytes > row.room() {
+		if row == nil || row.file == nil && r.bytes+row.bytes > row.memoryLimit() {
 			continue
 		}
 		r.rows[id] = row
@@ -105,8 +105,9 @@ func (r *recent) put(t *tx) {
 	}
 }
 
-// room is up to which size of all a row is kept. What is on a node will be changed before what waits.
-func (k *kept) room() int {
+// memoryLimit returns the size of all rows up to which this one is kept. A task on a node is changed before one that
+// waits.
+func (k *kept) memoryLimit() int {
 	if k.is.LifecycleStatus == task.Created {
 		return maxRecent
 	}
@@ -116,24 +117,23 @@ func (k *kept) room() int {
 // elsewhere stands in a row in place of JSON that was not read with it.
 var elsewhere = []byte("elsewhere")
 
-// same reports whether two texts are one and the same, not only equal ones.
+// same reports whether two texts are the same memory, not only equal.
 func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// keepable reports whether a row is to be kept: not one that has ended, nor one that does not decode, which is
-// Waiting's to find.
+// keepable reports whether a row may be kept: it has not ended, and it decodes. Waiting handles those that do not.
 func (k *kept) keepable() bool {
 	return !k.is.LifecycleStatus.Terminal() && len(k.is.Result) == 0 && !k.bad
 }
 
-// keep notes in a transaction what a row is now.
-func (t *tx) keep(k *kept) {
+// remember records in a transaction what a row is now.
+func (t *tx) remember(k *kept) {
 	k.bytes = weight(&k.is)
 	if t.rows[k.is.ID] = k; !k.keepable() {
 		t.rows[k.is.ID] = nil
 	}
 }
 
-// weight is about what a task takes in memory.
+// weight returns about how many bytes a task takes in memory.
 func weight(t *task.Task) int {
 	n := rowBytes + len(t.Selector) + len(t.ID) + len(t.ClassName) + len(t.Source) + len(t.Name) + len(t.Description) + len(t.Error) + len(t.Attachments)
 	for i := range t.Attempts {
@@ -148,7 +148,7 @@ func weight(t *task.Task) int {
 	return n
 }
 
-// recall returns a row as the transaction sees it; nil if it is to be read.
+// recall returns a row as the transaction sees it; nil if it has to be read.
 func (t *tx) recall(id string) *kept {
 	if k, ok := t.rows[id]; ok {
 		return k

@@ -56,7 +56,7 @@ func specOf(t *task.Task) spec {
 	}
 }
 
-func (s *spec) give(t *task.Task) {
+func (s *spec) copyTo(t *task.Task) {
 	t.Source, t.Name, t.Description, t.Dependencies, t.MaxAttempts, t.MaxCrashes = s.Source, s.Name, s.Description, s.Dependencies, s.MaxAttempts, s.MaxCrashes
 	t.Backoff, t.TimeoutMs, t.Labels, t.Selector, t.Strategy, t.StickyKey = s.Backoff, s.TimeoutMs, s.Labels, s.Selector, s.Strategy, s.StickyKey
 	t.AntiAffinityKey, t.Slots, t.ConcurrencyKey, t.ConcurrencyLimit, t.Pool = s.AntiAffinityKey, s.Slots, s.ConcurrencyKey, s.ConcurrencyLimit, s.Pool
@@ -67,7 +67,7 @@ func runOf(t *task.Task) run {
 	return run{Failures: t.Failures, Crashes: t.Crashes, Progress: t.Progress, Attempts: t.Attempts}
 }
 
-func (r *run) give(t *task.Task) {
+func (r *run) copyTo(t *task.Task) {
 	t.Failures, t.Crashes, t.Progress, t.Attempts = r.Failures, r.Crashes, r.Progress, r.Attempts
 }
 
@@ -243,7 +243,7 @@ func decode(row []driver.Value) (t task.Task, err error) {
 	if bad = unpack("spec", c.next(), &s); bad != nil {
 		errs = append(errs, bad)
 	} else {
-		s.give(&t)
+		s.copyTo(&t)
 	}
 	t.Executor, t.Attempt, t.ClaimID, t.Desired = c.text(), c.int(), c.text(), task.Desired(c.text())
 	t.Incarnation, t.AssignedDateTime, t.StartDateTime, t.FinishDateTime, t.Error, t.AttachmentsVersion = c.text(), c.int(), c.int(), c.int(), c.text(), c.int()
@@ -252,7 +252,7 @@ func decode(row []driver.Value) (t task.Task, err error) {
 	if bad = unpack("run", c.next(), &r); bad != nil {
 		errs = append(errs, bad)
 	} else {
-		r.give(&t)
+		r.copyTo(&t)
 	}
 	if c.is(2) {
 		if t.Attachments, bad = document("attachments", c.next()); bad != nil {

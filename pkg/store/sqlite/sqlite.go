@@ -176,7 +176,7 @@ func (s *Store) read(ctx context.Context, op string, f func(*conn) error) error 
 
 // readTasks is read for what looks at tasks.
 func (s *Store) readTasks(ctx context.Context, op string, f func(*conn) error) error {
-	if err := s.whole(ctx, op); err != nil {
+	if err := s.flush(ctx, op); err != nil {
 		return err
 	}
 	return s.read(ctx, op, f)
@@ -223,7 +223,7 @@ func (s *Store) snapshot(ctx context.Context, op string, f func(*conn) error) er
 
 // snapshotTasks is snapshot for what looks at tasks.
 func (s *Store) snapshotTasks(ctx context.Context, op string, f func(*conn) error) error {
-	if err := s.whole(ctx, op); err != nil {
+	if err := s.flush(ctx, op); err != nil {
 		return err
 	}
 	return s.snapshot(ctx, op, f)

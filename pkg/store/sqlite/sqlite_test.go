@@ -37,7 +37,7 @@ func openTest(tb testing.TB, path string) *Store {
 			return
 		default:
 		}
-		if err := s.whole(context.Background(), "test"); err != nil {
+		if err := s.flush(context.Background(), "test"); err != nil {
 			tb.Error(err)
 		}
 		if kept, there := fmt.Sprint(counted(s)), fmt.Sprint(countFile(tb, s)); kept != there {
@@ -85,7 +85,7 @@ func fresh(tb testing.TB) *Store {
 // alone leaves all there is to know to the file.
 func (s *Store) alone(tb testing.TB) {
 	tb.Helper()
-	if err := s.whole(context.Background(), "test"); err != nil {
+	if err := s.flush(context.Background(), "test"); err != nil {
 		tb.Fatal(err)
 	}
 	s.recent.mu.Lock()

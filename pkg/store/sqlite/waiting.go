@@ -31,8 +31,9 @@ type waiter struct {
 // leastPart is how much of an order is read at a time, at least: many of the first may be taken.
 const leastPart = 64
 
-// line reads what waits in a queue. The order is read in the file, and of the tasks only those that are not kept.
-func (s *Store) line(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
+// waitingPage reads the waiting tasks of a queue. It reads their order from the file, and of the tasks only those that
+// are not kept.
+func (s *Store) waitingPage(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
 	const op = "read what waits"
 	taken := s.recent.taken() // which the file, or what will be read of it, may not say yet
 	part := max(limit, leastPart)
@@ -80,7 +81,7 @@ func (s *Store) line(ctx context.Context, queue string, after store.Place, limit
 	return page, nil
 }
 
-// order reads who waits in a queue behind a place.
+// order reads the order of a queue behind a place.
 func order(c *conn, queue string, after store.Place, limit int) (line []waiter, err error) {
 	line = make([]waiter, 0, limit)
 	take := func(row []driver.Value) error {
@@ -96,8 +97,8 @@ func order(c *conn, queue string, after store.Place, limit int) (line []waiter, 
 	return line, err
 }
 
-// waits reports whether one does wait, as far as is known. Those that were taken before the row was read wait only if
-// it is known that they do again.
+// waits reports whether the task still waits, as far as is known. A task that was claimed before its row was read waits
+// only if it is known to wait again.
 func (w *waiter) waits(taken map[string]struct{}) bool {
 	if w.kept == nil {
 		_, was := taken[w.at.ID]
@@ -106,7 +107,7 @@ func (w *waiter) waits(taken map[string]struct{}) bool {
 	return w.kept.is.LifecycleStatus == task.Created && w.kept.is.NotBefore == 0
 }
 
-// waiting returns the first of all that do wait, and says how many were looked at for it.
+// waiting returns the first tasks that still wait, and how many were looked at for them.
 func waiting(all []waiter, taken map[string]struct{}, limit int) (line []waiter, seen int) {
 	line = make([]waiter, 0, limit)
 	for seen < len(all) && len(line) < limit {
@@ -137,7 +138,7 @@ func readWaiters(c *conn, line []waiter) error {
 	})
 }
 
-// mark makes rows that do not decode failed tasks, so that they can be looked at and purged like any other.
+// mark fails the tasks whose rows do not decode, so that they can be looked at and purged like any other.
 func (s *Store) mark(ctx context.Context, op string, bad []waiter) error {
 	now := time.Now().UnixMilli()
 	return s.commit(ctx, op, s.calls, &call{rows: len(bad), do: func(t *tx) error {

@@ -41,11 +41,12 @@ type call struct {
 	done  chan error
 }
 
-// take reports whether the call is now the caller's.
-func (c *call) take() bool { return c.taken.CompareAndSwap(false, true) }
+// acquire reports whether the call now belongs to the one who asks: the writing goroutine, or the caller who no longer
+// waits.
+func (c *call) acquire() bool { return c.taken.CompareAndSwap(false, true) }
 
-// commit has the writing goroutine carry a call out, and returns when it is on the disk. A call whose context ends
-// while it waits for its turn has not happened.
+// commit hands a call to the writing goroutine and returns when it is on the disk. A call whose context ends before its
+// turn has not happened.
 func (s *Store) commit(ctx context.Context, op string, to chan *call, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
 	defer cancel()
@@ -64,11 +65,11 @@ func (s *Store) commit(ctx context.Context, op string, to chan *call, c *call) e
 	select {
 	case err = <-c.done:
 	case <-ctx.Done():
-		if err = ctx.Err(); !c.take() {
+		if err = ctx.Err(); !c.acquire() {
 			err = fmt.Errorf("%w: it was being written when the caller stopped waiting: %w", store.ErrUnavailable, err)
 		}
 	case <-s.written: // a call that came in while the store closed
-		if err = errClosed; !c.take() {
+		if err = errClosed; !c.acquire() {
 			err = <-c.done
 		}
 	}
@@ -78,8 +79,8 @@ func (s *Store) commit(ctx context.Context, op string, to chan *call, c *call) e
 	return nil
 }
 
-// write is the writing goroutine. While one transaction is on its way to the disk, calls gather for the next: none
-// waits longer than that.
+// write is the writing goroutine. While one transaction goes to the disk, calls gather for the next, so none waits
+// longer than for that.
 func (s *Store) write() {
 	defer close(s.written)
 	for {
@@ -104,12 +105,12 @@ func (s *Store) write() {
 	}
 }
 
-// gather takes what waits already, first of all c, up to the bounds of a transaction.
+// gather collects the calls that wait, starting with c, up to the bounds of a transaction.
 func (s *Store) gather(c *call) []*call {
 	var group []*call
 	rows, bytes := 0, 0
 	for {
-		if c.take() {
+		if c.acquire() {
 			group = append(group, c)
 			rows, bytes = rows+c.rows, bytes+c.bytes
 		}
@@ -129,7 +130,8 @@ func (s *Store) gather(c *call) []*call {
 	}
 }
 
-// carryOut writes calls in one transaction. Where that fails, each is tried for itself, so that none fails for another.
+// carryOut writes calls in one transaction. If it fails, each call gets a transaction of its own, so that none fails
+// because of another.
 func (s *Store) carryOut(group []*call) {
 	err := s.transact(group)
 	if err == nil || len(group) == 1 {
@@ -150,7 +152,7 @@ func (s *Store) transact(group []*call) error {
 		err = group[i].do(&t)
 	}
 	if err == nil {
-		err = t.note()
+		err = t.writeNotes()
 	}
 	if err == nil {
 		_, err = t.exec("COMMIT")
@@ -169,7 +171,7 @@ func (s *Store) transact(group []*call) error {
 	return nil
 }
 
-// rollBack sees to it that no transaction is open.
+// rollBack ensures that no transaction is open.
 func (s *Store) rollBack() error {
 	if _, err := s.writer.exec("BEGIN"); err != nil {
 		return err
