@@ -25,11 +25,12 @@ type core struct {
 	beatNow  loop.Wake // a heartbeat should not wait for its time
 	lookNow  loop.Wake // the session's partitions may be gone
 	idle     loop.Wake // the last handler has returned
-	mu       sync.Mutex
-	lease    lease
-	terms    terms
-	claims   *claims
-	forGood  bool // the node drains since it stops
+
+	mu      sync.Mutex // guards what follows
+	lease   lease
+	terms   terms
+	claims  *claims
+	forGood bool // the node drains since it stops
 }
 
 // now returns the wall time in epoch ms.
