@@ -8,7 +8,8 @@
 //   - The API changes a task only by the life cycle of package task, as a compare-and-set.
 //   - Bodies, pages, waits, the requests that run at once, and the time of each are bounded.
 //
-// Every controller serves it, the leader or not: all that it needs is in the store and the registry.
+// Every controller serves it, the leader or not. What is stored or registered it reads itself; what only the leader knows,
+// its [Backend] asks the leader for.
 package api
 
 import (
