@@ -46,7 +46,7 @@ func (f *apiFlags) connect() (*client.Client, error) {
 	return client.New(client.Config{Server: cfg.Server, Token: string(cfg.APIToken)})
 }
 
-// with does something with a client of the server.
+// with calls do with a client of the server.
 func (f *apiFlags) with(do func(*client.Client) error) error {
 	c, err := f.connect()
 	if err != nil {
@@ -56,7 +56,7 @@ func (f *apiFlags) with(do func(*client.Client) error) error {
 	return do(c)
 }
 
-// ask has the server answer a question, and shows the answer.
+// ask asks the server and shows the answer.
 func ask[T any](f *apiFlags, question func(context.Context, *client.Client) (T, error), show func(io.Writer, format, *T) error) error {
 	return f.with(func(c *client.Client) error {
 		answer, err := question(f.cmd.Context(), c)
@@ -67,7 +67,7 @@ func ask[T any](f *apiFlags, question func(context.Context, *client.Client) (T, 
 	})
 }
 
-// askCommand makes of a command one that does nothing but ask.
+// askCommand turns cmd into a command that asks the server and shows the answer.
 func askCommand[T any](cmd *cobra.Command, question func(context.Context, *client.Client, []string) (T, error), show func(io.Writer, format, *T) error,
 ) *cobra.Command {
 	var flags apiFlags
@@ -78,8 +78,8 @@ func askCommand[T any](cmd *cobra.Command, question func(context.Context, *clien
 	return cmd
 }
 
-// each does one thing to each of these, as long as the server can be reached, and gives what came of those to which it
-// was done. One that is refused does not keep the others from it.
+// each calls do for each id and returns the results of the calls that succeeded. A refusal of one does not keep the
+// others from being called; a server that cannot be reached does.
 func each[T any](ctx context.Context, ids []string, do func(id string) (T, error)) ([]T, error) {
 	done := make([]T, 0, len(ids))
 	var errs []error

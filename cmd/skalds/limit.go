@@ -39,7 +39,7 @@ func (l *limitFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.pool, "pool", "", "the pool")
 }
 
-// kind gives which limit the flags name.
+// kind returns which limit the flags name.
 func (l *limitFlags) kind(cmd *cobra.Command, word string) (client.LimitKind, string, error) {
 	allowed := map[string][]string{"rate": {"class", "node"}, "namespace": {"namespace"}, "pool": {"pool"}}[word]
 	if allowed == nil {

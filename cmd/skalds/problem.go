@@ -8,10 +8,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/client"
 )
 
-// unreachable says whether the server did not answer.
+// unreachable reports whether the server did not answer.
 func unreachable(err error) bool { return errors.Is(err, client.ErrUnreachable) }
 
-// sentences are an error as a person reads it, each thing that is wrong for itself.
+// sentences returns an error as a person reads it, with one text for each thing that is wrong.
 func sentences(err error) []string {
 	if several, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
 		list := several.Unwrap()
@@ -31,7 +31,7 @@ func sentences(err error) []string {
 	return []string{err.Error()}
 }
 
-// answer is what the server said: of each field what it held and what is allowed.
+// answer returns what the server said: for each field what it held and what is allowed.
 func answer(no *client.Error) []string {
 	if len(no.Errors) == 0 {
 		if no.Detail == "" {

@@ -21,7 +21,7 @@ const (
 	exitInterrupted = 130 // as shells have it: 128 + SIGINT
 )
 
-// run is the program: it carries out one command and gives the exit code.
+// run carries out one command and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot() //nolint:contextcheck // each command takes the context of its execution
 	root.SetArgs(args)
@@ -107,7 +107,7 @@ func orNone(text string) string {
 	return text
 }
 
-// codeOf gives the exit code for the error of a command.
+// codeOf returns the exit code for the error of a command.
 func codeOf(ctx context.Context, err error) int {
 	var wrong *usageError
 	var bad *config.Error
@@ -124,7 +124,7 @@ func codeOf(ctx context.Context, err error) int {
 	return exitNo
 }
 
-// textOf is what a person reads of the error; empty if nothing is left to say.
+// textOf returns the error as a person reads it; empty if nothing is left to say.
 func textOf(err error, code int) string {
 	var wrong *usageError
 	switch {

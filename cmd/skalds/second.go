@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// second is what a second SIGINT or SIGTERM does before a third ends the process. Without anything the second ends it.
+// second is what a second SIGINT or SIGTERM does; then a third ends the process. If nothing is set, the second does.
 type second struct{ do atomic.Pointer[func()] }
 
 type secondKey struct{}
@@ -14,7 +14,7 @@ func (s *second) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, secondKey{}, s)
 }
 
-// come says whether there is something to do, and does it.
+// come does what is set, and reports whether anything was.
 func (s *second) come() bool {
 	do := s.do.Load()
 	if do == nil {
@@ -24,7 +24,7 @@ func (s *second) come() bool {
 	return true
 }
 
-// onSecond has a second signal do this. It must not block.
+// onSecond makes a second signal call do, which must not block.
 func onSecond(ctx context.Context, do func()) {
 	if s, ok := ctx.Value(secondKey{}).(*second); ok {
 		s.do.Store(&do)

@@ -14,7 +14,7 @@ func newTaskCancel() *cobra.Command {
 	return steerCommand(&cobra.Command{
 		Use:   "cancel [ID...]",
 		Short: "Cancel tasks",
-		Long: `Cancel tasks. One that no node holds is cancelled at once; for one that runs the wish is stored and its node carries it out
+		Long: `Cancel tasks. One that no node holds is cancelled at once; for one that runs the request is stored and its node carries it out
 ('skalds task wait' waits for that). A task that has ended otherwise is refused (exit code 1).
 
 In place of ids, --status, --class, --executor and --id-prefix select tasks: with --dry-run it counts them, with --yes it cancels them.`,
@@ -41,7 +41,7 @@ In place of ids, --status, --class, --executor and --id-prefix select tasks: wit
 func newTaskResume() *cobra.Command {
 	return steerCommand(&cobra.Command{
 		Use:   "resume [ID...]",
-		Short: "Let paused tasks go on, or undo a wish",
+		Short: "Let paused tasks go on, or undo a request",
 		Long: `Let paused tasks go on. It undoes a pause or a cancel that is not yet carried out, too. A task that has ended is refused (exit code 1).
 
 In place of ids, --status, --class, --executor and --id-prefix select tasks: with --dry-run it counts them, with --yes it resumes them.`,
@@ -108,7 +108,7 @@ func (s *selection) add(cmd *cobra.Command, action string) {
 	f.BoolVar(&s.ok, "yes", false, action+" those that are selected")
 }
 
-// check says whether tasks are selected, or what is wrong with the command line.
+// check reports whether tasks are selected; the error says what is wrong with the command line.
 func (s *selection) check(cmd *cobra.Command, ids []string) (bool, error) {
 	selects := len(s.statuses) > 0 || s.class+s.executor+s.idPrefix != "" || s.all
 	switch {
