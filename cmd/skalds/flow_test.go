@@ -147,7 +147,7 @@ func TestSubmitSaysWhereAndWhen(t *testing.T) {
 func TestPrintExplanation(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_700_000_000_000)
-	e := client.Explanation{ID: "a", Status: task.Created, Reason: "NODES_THROTTLED", Text: "Every node\x1b[2J is busy.", Help: "Wait.", Until: now.Add(1500 * time.Millisecond).UnixMilli(), Queue: "5|shop|resize",
+	e := client.Explanation{ID: "a", Status: task.Created, Reason: "NODES_RATE_LIMITED", Text: "Every node\x1b[2J is busy.", Help: "Wait.", Until: now.Add(1500 * time.Millisecond).UnixMilli(), Queue: "5|shop|resize",
 		Placement: &client.Placement{Strategy: "LEAST_TASKS", Nodes: 36, NoClass: 1, NoLabels: 2, TooSmall: 3, AntiAffinity: 4, Avoided: 5, RateLimited: 6, Kept: 7, Full: 8,
 			Best: []client.NodeScore{{Node: "n1", Score: "1 of 4 slots in use"}, {Node: "n2", Score: "2 of 4 slots in use"}}},
 		NotTaking: map[string]string{"n9": "draining", "n8": "set aside: it starts nothing"}}
@@ -157,7 +157,7 @@ func TestPrintExplanation(t *testing.T) {
 	}
 	golden(t, "explanation.txt", out.String())
 	out.Reset()
-	if err := printExplanation(&out, asName, &e, now); err != nil || out.String() != "NODES_THROTTLED\n" {
+	if err := printExplanation(&out, asName, &e, now); err != nil || out.String() != "NODES_RATE_LIMITED\n" {
 		t.Errorf("%q %v", out.String(), err)
 	}
 }

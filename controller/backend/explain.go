@@ -135,7 +135,7 @@ func explained(t *task.Task, d dispatcher.Explanation) client.Explanation {
 	e.Reason, e.Text, e.Help, e.Until, e.Queue, e.NotTaking = string(d.Reason), d.Text, d.Help, d.Until, d.Queue, d.NotTaking
 	if p := d.Placement; p != nil {
 		e.Placement = &client.Placement{Strategy: string(p.Strategy), Nodes: p.Nodes, NoClass: p.NoClass, NoLabels: p.NoLabels, TooSmall: p.TooSmall,
-			AntiAffinity: p.Anti, Avoided: p.Avoided, RateLimited: p.Throttled, Kept: p.Kept, Full: p.Full, FullNodes: p.FullNodes}
+			AntiAffinity: p.Anti, Avoided: p.Avoided, RateLimited: p.RateLimited, Kept: p.Kept, Full: p.Full, FullNodes: p.FullNodes}
 		for _, b := range p.Best {
 			e.Placement.Best = append(e.Placement.Best, client.NodeScore{Node: b.Node, Score: b.Score})
 		}

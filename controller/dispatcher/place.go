@@ -16,7 +16,7 @@ type told struct{ *Dispatcher }
 
 // Set implements fleet.Placer.
 func (d told) Set(n placement.Node) {
-	_, n.Throttled = d.buckets.throttled[n.ID]
+	_, n.RateLimited = d.buckets.throttled[n.ID]
 	d.cluster.Set(n)
 }
 
@@ -38,7 +38,7 @@ func (d *Dispatcher) refresh() (next time.Duration) {
 		b := d.buckets.nodes.of(id, now)
 		if b.ready(now) {
 			delete(d.buckets.throttled, id)
-			d.cluster.Throttle(id, false)
+			d.cluster.SetRateLimited(id, false)
 		}
 		next = sooner(next, b.wait(now))
 	}
@@ -73,9 +73,9 @@ func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
 func (d *Dispatcher) ask(l *line) placement.Request {
 	q := l.request
 	q.Strategy = d.settings.strategy
-	q.Queue = d.fleet.PrefetchDepth(l.class)
+	q.Prefetch = d.fleet.PrefetchDepth(l.class)
 	if d.throttle() > 0 { // deep queues must not be what slows the rounds down
-		q.Queue = min(q.Queue, placement.QueueOnce)
+		q.Prefetch = min(q.Prefetch, placement.PrefetchOnce)
 	}
 	if l.anti != "" {
 		q.Anti = d.fleet.NodesWithAntiAffinity(l.anti)
@@ -142,7 +142,7 @@ func (d *Dispatcher) leaveOut(r *round, node string) bool {
 		return false
 	}
 	d.buckets.throttled[node] = struct{}{}
-	d.cluster.Throttle(node, true)
+	d.cluster.SetRateLimited(node, true)
 	r.wait(b.wait(r.moment))
 	return true
 }

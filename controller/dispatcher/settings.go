@@ -33,7 +33,7 @@ func (d *Dispatcher) Use(s store.Dispatcher) bool {
 	d.buckets.nodes = d.buckets.nodes.use(s.NodeRates, now)
 	if len(s.NodeRates) == 0 {
 		for id := range d.buckets.throttled {
-			d.cluster.Throttle(id, false)
+			d.cluster.SetRateLimited(id, false)
 		}
 		clear(d.buckets.throttled)
 	}

@@ -267,21 +267,21 @@ func TestPrefetchDepthFollowsAMovingMean(t *testing.T) {
 		f.Reserve([]fleet.Claim{claim(n1, 1)}, 0)
 		f.Reported(n1, &task.Report{ID: "t1", ClaimID: "c1", Kind: task.ReportFinished, StartedAt: 1, FinishedAt: 1 + ms})
 	}
-	if f.PrefetchDepth("a") != placement.NoQueue || f.AnyShortClass() {
+	if f.PrefetchDepth("a") != placement.NoPrefetch || f.AnyShortClass() {
 		t.Fatal("a class that has not run is short")
 	}
 	run(9)
-	if f.PrefetchDepth("a") != placement.QueueDeep || !f.AnyShortClass() {
+	if f.PrefetchDepth("a") != placement.PrefetchDeep || !f.AnyShortClass() {
 		t.Fatal("a run of 9 ms may not queue deep")
 	}
 	run(50)
-	if f.PrefetchDepth("a") != placement.QueueOnce || !f.AnyShortClass() {
+	if f.PrefetchDepth("a") != placement.PrefetchOnce || !f.AnyShortClass() {
 		t.Fatal("a class of 17 ms may queue deep, or not at all")
 	}
 	for range 20 {
 		run(5000)
 	}
-	if f.PrefetchDepth("a") != placement.NoQueue {
+	if f.PrefetchDepth("a") != placement.NoPrefetch {
 		t.Fatal("a class of 5 s runs is short")
 	}
 }

@@ -35,11 +35,11 @@ func (c *Claims) PrefetchDepth(class string) placement.PrefetchDepth {
 	defer c.mu.Unlock()
 	switch mean, ok := c.runTimes[class]; {
 	case !ok || mean >= shortRun:
-		return placement.NoQueue
+		return placement.NoPrefetch
 	case mean >= briefRun:
-		return placement.QueueOnce
+		return placement.PrefetchOnce
 	}
-	return placement.QueueDeep
+	return placement.PrefetchDeep
 }
 
 // AnyShortClass reports whether there is a class whose recent runs were short.

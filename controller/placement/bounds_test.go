@@ -30,27 +30,27 @@ func TestPoolsAreBoundedWhateverTasksAskFor(t *testing.T) {
 	t.Parallel()
 	const limit = 20_000
 	c := labelled(200)
-	c.pools.limit = limit
+	c.candidates.limit = limit
 	for i := range 3000 {
 		q := Request{Class: "a", Selector: parsed(t, fmt.Sprintf("never%d!=x", i)), Strategy: Strategies()[i%len(Strategies())], StickyKey: fmt.Sprint(i)}
 		if d := c.Place(&q); d.Node == "" {
 			t.Fatal(d.Reason)
 		}
-		if w := c.pools.weight; w > limit {
-			t.Fatalf("the pools weigh %d, %d at most", w, limit)
+		if w := c.candidates.weight; w > limit {
+			t.Fatalf("the candidate sets weigh %d, %d at most", w, limit)
 		}
 	}
-	if n := len(c.pools.byKey); n > limit/200 {
-		t.Errorf("%d pools of 200 nodes each are held", n)
+	if n := len(c.candidates.byKey); n > limit/200 {
+		t.Errorf("%d candidate sets of 200 nodes each are held", n)
 	}
 	listeners := 0
-	for _, p := range c.pools.byKey {
+	for _, p := range c.candidates.byKey {
 		if p.log == every {
 			listeners++
 		}
 	}
 	if c.listeners != listeners {
-		t.Errorf("%d pools are said to read all changes, and %d do", c.listeners, listeners)
+		t.Errorf("%d candidate sets are said to read all changes, and %d do", c.listeners, listeners)
 	}
 }
 
@@ -64,8 +64,8 @@ func TestWhatNoNodeHasMakesNoPool(t *testing.T) {
 			}
 		}
 	}
-	if n := len(c.pools.byKey); n != 0 {
-		t.Errorf("%d pools", n)
+	if n := len(c.candidates.byKey); n != 0 {
+		t.Errorf("%d candidate sets", n)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestStickyKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	c := labelled(20)
 	for i := range 50_000 {
-		if d := c.Place(&Request{Class: "a", Strategy: Sticky, StickyKey: fmt.Sprint(i), Queue: QueueDeep}); d.Node == "" && i < 20*1000 {
+		if d := c.Place(&Request{Class: "a", Strategy: Sticky, StickyKey: fmt.Sprint(i), Prefetch: PrefetchDeep}); d.Node == "" && i < 20*1000 {
 			t.Fatal(d.Reason)
 		}
 	}
@@ -87,7 +87,7 @@ func TestNodesThatComeAndGoLeaveNothing(t *testing.T) {
 	c := NewCluster(1)
 	for i := range 2000 {
 		id := fmt.Sprint("n", i)
-		c.Set(Node{ID: id, Classes: []string{"a", fmt.Sprint("class", i)}, Labels: map[string]string{"host": id}, Capacity: 2, Load: 1, Throttled: i%5 == 0})
+		c.Set(Node{ID: id, Classes: []string{"a", fmt.Sprint("class", i)}, Labels: map[string]string{"host": id}, Capacity: 2, Load: 1, RateLimited: i%5 == 0})
 		if i%2 == 0 {
 			c.Place(&Request{Class: "a", Alone: true}) // it is kept free
 		}
@@ -99,8 +99,8 @@ func TestNodesThatComeAndGoLeaveNothing(t *testing.T) {
 	if len(c.nodes) != 1 || len(c.index) != 0 || len(c.ids) != 0 || len(c.joiners) != 0 || len(c.kept) != 0 {
 		t.Errorf("%d places, %d features, %d ids, %d joiners, %d kept", len(c.nodes), len(c.index), len(c.ids), len(c.joiners), len(c.kept))
 	}
-	if slots, queue := c.Free(); slots != 0 || queue != 0 || c.throttled != 0 {
-		t.Errorf("room for %d and %d, %d throttled", slots, queue, c.throttled)
+	if slots, queue := c.Free(); slots != 0 || queue != 0 || c.rateLimited != 0 {
+		t.Errorf("room for %d and %d, %d throttled", slots, queue, c.rateLimited)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestWhatAPoolHoldsIsBounded(t *testing.T) {
 			c.Place(&q)
 			// A node is full when it would be picked, and then is not.
 			c.Set(Node{ID: fmt.Sprint("n", i%10), Classes: []string{"a"}, Capacity: 2, Load: 2 - i/10%2*2, Labels: map[string]string{"zone": "0"}})
-			if n := held(c.pools.use.older.stages[stageSlots].chooser); n > 2*10+emptyWeight+1 {
+			if n := held(c.candidates.use.older.stages[stageSlots].chooser); n > 2*10+emptyWeight+1 {
 				t.Fatalf("%s: after %d rounds 10 nodes are held %d times", s, i, n)
 			}
 		}
@@ -132,7 +132,7 @@ func TestAPoolThatIsFarBehindSeesAll(t *testing.T) {
 	}
 	q := Request{Class: "a"}
 	c.Place(&q)
-	set(77, 1) // what a pool would miss that reads on from where the log has wrapped
+	set(77, 1) // what a candidate set would miss that reads on from where the log has wrapped
 	for i := range reach {
 		set(100+i%4000, 6)
 		set(100+i%4000, 5)

@@ -1,6 +1,7 @@
 package placement
 
-// changes is a bounded log of nodes that have changed. Whoever is further behind than it reaches must look at all nodes.
+// changes is a bounded log of nodes that have changed. Whoever is further behind than it reaches must look at all
+// nodes.
 type changes struct {
 	ring []change
 	end  uint64 // numbers the changes
@@ -32,16 +33,16 @@ func (l *changes) add(e change) {
 
 func (l *changes) at(i uint64) change { return l.ring[i%reach] }
 
-// noteBetter writes to the logs that a node may be a better pick by now.
-func (c *Cluster) noteBetter(i int32, static bool) {
+// logBetter writes to the logs that a node may be a better pick by now.
+func (c *Cluster) logBetter(i int32, static bool) {
 	n := &c.nodes[i]
 	n.stamps[better]++
 	c.logs[better].add(change{node: i, stamp: n.stamps[better], static: static})
-	c.note(i, static)
+	c.logChange(i, static)
 }
 
-// note writes to the log of all changes, if anybody reads it.
-func (c *Cluster) note(i int32, static bool) {
+// logChange writes to the log of all changes, if anybody reads it.
+func (c *Cluster) logChange(i int32, static bool) {
 	c.changed++
 	if c.listeners == 0 {
 		return

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Cluster is the leader's index of the nodes that take work. It is told what changes (Set, Remove) and is not built anew for each round.
-// It is not safe for concurrent use.
+// Cluster is the leader's index of the nodes that take work. It is told what changes (Set, Remove) and is not built
+// anew for each round. It is not safe for concurrent use.
 //
-// A round is: Begin; Set and Remove for what has changed; Place for each task, most urgent first; Unplace for each claim that was lost or could
-// not be sent. What is placed counts at once in the node's load, until the next Set of the node says what its load is: so whoever calls Set
-// counts in Load (and LoadByClass) what was placed there and not taken back.
+// A round is: Begin; Set and Remove for what has changed; Place for each task, most urgent first; Unplace for each
+// claim that was lost or could not be sent. What is placed counts at once in the node's load, until the next Set of the
+// node says what its load is: so whoever calls Set counts in Load (and LoadByClass) what was placed there and not taken
+// back.
 //
 // Decisions do not allocate; a Request does, unless the same one is filled in again for the next task.
 type Cluster struct {
@@ -24,22 +25,22 @@ type Cluster struct {
 
 	logs      [2]changes
 	changed   uint64 // counts changes of nodes, but for placements
-	listeners int    // pools that read the log of all changes
+	listeners int    // candidate sets that read the log of all changes
 
-	table []*definition
-	pools pools
-	rng   *rand.Rand
+	table      []*definition
+	candidates candidateSets
+	rng        *rand.Rand
 
 	slots, queue int     // room of all nodes
-	throttled    int     // nodes
+	rateLimited  int     // nodes
 	joiners      []int32 // nodes whose count of tasks is yet to be found
 	kept         []int32 // nodes that are kept free for tasks that must be alone
 
-	clock   int64  // counts placements
-	sets    uint64 // counts calls of Set
-	joins   uint64 // counts nodes that were new
-	ages    uint64 // counts changes of pools' members
-	tickets tickets
+	clock    int64  // counts placements
+	setCalls uint64 // counts calls of Set
+	joins    uint64 // counts nodes that were new
+	ages     uint64 // counts changes of candidate sets' members
+	tickets  tickets
 
 	favourites favourites // of sticky keys
 
@@ -49,25 +50,26 @@ type Cluster struct {
 
 // NewCluster makes a cluster without nodes. The seed decides what RANDOM and POWER_OF_TWO pick.
 func NewCluster(seed uint64) *Cluster {
-	return &Cluster{ids: make(map[string]int32), index: make(index), table: table, pools: newPools(), excluding: nobody,
+	return &Cluster{ids: make(map[string]int32), index: make(index), table: table, candidates: newCandidateSets(), excluding: nobody,
 		rng: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
 }
 
 // Len says how many nodes take work.
 func (c *Cluster) Len() int { return len(c.ids) }
 
-// Free says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that is throttled, or
-// kept free for a task that must be alone, has none.
+// Free says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that
+// is rate limited or kept free for a task that must be alone, has none.
 func (c *Cluster) Free() (slots, queue int) { return c.slots, c.queue }
 
-// Begin begins a round: nodes that were kept free for a task that must be alone take work again, unless such a task is asked for again.
+// Begin begins a round: nodes that were kept free for a task that must be alone take work again, unless such a task is
+// asked for again.
 func (c *Cluster) Begin() {
 	for _, i := range c.kept {
 		if n := &c.nodes[i]; n.kept {
 			c.count(n, -1)
 			n.kept = false
 			c.count(n, +1)
-			c.noteBetter(i, false)
+			c.logBetter(i, false)
 		}
 	}
 	c.kept = c.kept[:0]
@@ -75,7 +77,7 @@ func (c *Cluster) Begin() {
 
 // count takes a node into account for the room, or out of it. Whatever changes a node's room is done between the two.
 func (c *Cluster) count(n *node, sign int) {
-	if !n.alive || n.throttled || n.kept {
+	if !n.alive || n.rateLimited || n.kept {
 		return
 	}
 	c.slots += sign * max(0, n.capacity-n.load)
@@ -90,8 +92,8 @@ func (c *Cluster) Set(n Node) {
 		i = c.join(&n)
 	}
 	s := &c.nodes[i]
-	c.sets++
-	s.set = c.sets
+	c.setCalls++
+	s.set = c.setCalls
 	if texts {
 		c.index.remove(s, i)
 		s.classes, s.labels = n.Classes, n.Labels
@@ -99,33 +101,33 @@ func (c *Cluster) Set(n Node) {
 	}
 	static := texts || s.capacity != n.Capacity || s.prefetch != n.Prefetch
 	c.count(s, -1)
-	grown := n.Load < s.load || s.throttled && !n.Throttled
-	moved := s.read(&n) || n.Load != s.load || s.throttled != n.Throttled
+	grown := n.Load < s.load || s.rateLimited && !n.RateLimited
+	moved := s.read(&n) || n.Load != s.load || s.rateLimited != n.RateLimited
 	limits, room := s.takeLimits(&n)
-	if s.throttled != n.Throttled {
-		c.throttle(s, n.Throttled)
+	if s.rateLimited != n.RateLimited {
+		c.setRateLimited(s, n.RateLimited)
 	}
 	s.capacity, s.prefetch, s.load = n.Capacity, n.Prefetch, n.Load
 	c.count(s, +1)
 	static, grown = static || limits, grown || room
 	switch {
 	case static || grown:
-		c.noteBetter(i, static)
+		c.logBetter(i, static)
 	case moved:
-		c.note(i, false)
+		c.logChange(i, false)
 	}
 }
 
-func (c *Cluster) throttle(n *node, on bool) {
-	n.throttled = on
+func (c *Cluster) setRateLimited(n *node, on bool) {
+	n.rateLimited = on
 	if on {
-		c.throttled++
+		c.rateLimited++
 	} else {
-		c.throttled--
+		c.rateLimited--
 	}
 }
 
-// join gives a new node its place.
+// join returns a new node its place.
 func (c *Cluster) join(n *Node) int32 {
 	var i int32
 	if k := len(c.free); k > 0 {
@@ -158,7 +160,8 @@ func (n *node) read(to *Node) bool {
 // halfLife is the age of a reading at which it counts half.
 const halfLife = 10 * time.Second
 
-// takeLimits takes in a node's capacities by class. It says whether they have changed, and whether there may be more room.
+// takeLimits takes in a node's capacities by class. It reports whether they have changed, and whether there may be more
+// room.
 func (n *node) takeLimits(to *Node) (changed, room bool) {
 	if len(to.ByClass) == 0 {
 		changed = len(n.limits) > 0
@@ -193,8 +196,8 @@ func (c *Cluster) Remove(id string) {
 	}
 	n := &c.nodes[i]
 	c.count(n, -1)
-	if n.throttled {
-		c.throttle(n, false)
+	if n.rateLimited {
+		c.setRateLimited(n, false)
 	}
 	same := func(k int32) bool { return k == i }
 	if n.kept {
@@ -208,11 +211,11 @@ func (c *Cluster) Remove(id string) {
 	n.alive, n.kept, n.joining = false, false, false
 	n.classes, n.labels, n.limits, n.limited = nil, nil, nil, false
 	c.free = append(c.free, i)
-	c.noteBetter(i, true)
+	c.logBetter(i, true)
 }
 
-// seat lets nodes that are new begin with the lowest count of the others.
-func (c *Cluster) seat() {
+// countJoiners lets nodes that are new begin with the lowest count of the others.
+func (c *Cluster) countJoiners() {
 	lowest, known := int64(0), false
 	for i := range c.nodes {
 		if n := &c.nodes[i]; n.alive && !n.joining && (!known || n.served < lowest) {

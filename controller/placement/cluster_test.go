@@ -47,7 +47,7 @@ func TestS7_NeverOverCapacity(t *testing.T) {
 			if !maps.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
-			q.Queue = placement.QueueOnce
+			q.Prefetch = placement.PrefetchOnce
 			if got := place(c, q, 3); got["n02"] != 2 || got[""] != 1 {
 				t.Errorf("short ones: got %v, want 2 queued at n02", got)
 			}

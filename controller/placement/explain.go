@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Explanation says where a task would be placed now, or why it would not. The counts say how many nodes each filter took away, in the order
-// in which the filters are asked; what is left has room.
+// Explanation says where a task would be placed now, or why it would not. The counts say how many nodes each filter
+// took away, in the order in which the filters are asked; what is left has room.
 type Explanation struct {
 	Reason   Reason // empty = it would be placed
 	Strategy Strategy
 	Nodes    int // that take work at all
 
-	NoClass   int
-	NoLabels  int
-	TooSmall  int // could never hold so many slots of the class
-	Full      int // have not so much room; for a task that must be alone: are not empty
-	Anti      int // hold a task of the same anti-affinity key
-	Avoided   int // were crashed by the task
-	Kept      int // take nothing, so that they become empty for a task that must be alone
-	Throttled int
+	NoClass     int
+	NoLabels    int
+	TooSmall    int // could never hold so many slots of the class
+	Full        int // have not so much room; for a task that must be alone: are not empty
+	Anti        int // hold a task of the same anti-affinity key
+	Avoided     int // were crashed by the task
+	Kept        int // take nothing, so that they become empty for a task that must be alone
+	RateLimited int
 
 	FullNodes []string // ids of those that are full or kept, the first ten of them
 	Class     string
@@ -89,13 +89,13 @@ func (c *Cluster) Explain(q *Request) Explanation {
 	return e
 }
 
-// detached is a pool that nothing else is placed by.
-func (c *Cluster) detached(q *Request) *pool {
+// detached is a candidate set that nothing else is placed by.
+func (c *Cluster) detached(q *Request) *candidates {
 	if len(c.joiners) > 0 {
-		c.seat()
+		c.countJoiners()
 	}
-	p := c.poolOf(q.key(), q.Selector)
-	if used, ok := c.pools.byKey[p.poolKey]; ok {
+	p := c.bareCandidates(q.key(), q.Selector)
+	if used, ok := c.candidates.byKey[p.candidatesKey]; ok {
 		p.turns = used.turns
 	}
 	p.members.reset(len(c.nodes), len(c.nodes))
@@ -105,8 +105,8 @@ func (c *Cluster) detached(q *Request) *pool {
 	return p
 }
 
-// filter counts a node at the filter that takes it away, and says whether none does.
-func (p *pool) filter(e *Explanation, n *node, q *Request) bool {
+// filter counts a node at the filter that takes it away, and reports whether none does.
+func (p *candidates) filter(e *Explanation, n *node, q *Request) bool {
 	switch {
 	case !n.has(p.class):
 		e.NoClass++
@@ -132,8 +132,8 @@ func (p *pool) filter(e *Explanation, n *node, q *Request) bool {
 	case n.kept:
 		e.Kept++
 		e.FullNodes = append(e.FullNodes, n.id)
-	case n.throttled:
-		e.Throttled++
+	case n.rateLimited:
+		e.RateLimited++
 	default:
 		return true
 	}
@@ -149,8 +149,8 @@ func (n *node) room(class string) int {
 	return max(0, room)
 }
 
-// why gives the reason that Place gives.
-func (e *Explanation) why(p *pool, q *Request) Reason {
+// why returns the reason that Place gives.
+func (e *Explanation) why(p *candidates, q *Request) Reason {
 	switch {
 	case e.Nodes == 0:
 		return NoEligibleNode
@@ -165,7 +165,7 @@ func (e *Explanation) why(p *pool, q *Request) Reason {
 }
 
 // rank fills in the stages and the best nodes.
-func (e *Explanation) rank(p *pool, x *scan, left []*node, q *Request) {
+func (e *Explanation) rank(p *candidates, x *scan, left []*node, q *Request) {
 	order := p.order
 	if q.Alone {
 		order = []int{stageIdle}
@@ -193,8 +193,8 @@ func (e *Explanation) rank(p *pool, x *scan, left []*node, q *Request) {
 	}
 }
 
-// least gives the first nodes in an order, at most maxBest.
-func (p *pool) least(nodes []*node, r rank) []*node {
+// least returns the first nodes in an order, at most maxBest.
+func (p *candidates) least(nodes []*node, r rank) []*node {
 	var best []*node
 	before := func(a, b *node) int {
 		if x, y := r(a), r(b); x != y || p.plan.steady {

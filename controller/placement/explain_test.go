@@ -35,13 +35,13 @@ func TestWhatIsSaidOfThrottledNodesIsNotOutOfDate(t *testing.T) {
 		load      int
 		want      placement.Reason
 	}{
-		{true, 0, placement.NodesThrottled},
+		{true, 0, placement.NodesRateLimited},
 		{true, 4, placement.NodesFull},
-		{true, 3, placement.NodesThrottled},
+		{true, 3, placement.NodesRateLimited},
 		{false, 4, placement.NodesFull},
 		{false, 3, ""},
 	} {
-		list[0].Throttled, list[0].Load = step.throttled, step.load
+		list[0].RateLimited, list[0].Load = step.throttled, step.load
 		c.Set(list[0])
 		if reason, _ := c.Feasible(&q); reason != step.want {
 			t.Errorf("throttled %v and with load %d: %q, want %q", step.throttled, step.load, reason, step.want)

@@ -36,7 +36,7 @@ func place(c *placement.Cluster, q placement.Request, times int) map[string]int 
 	return got
 }
 
-// within says whether so many nodes got something, and numbers that differ by at most so much.
+// within reports whether so many nodes got something, and numbers that differ by at most so much.
 func within(got map[string]int, nodes, by int) bool {
 	list := slices.Collect(maps.Values(got))
 	return len(list) == nodes && slices.Max(list)-slices.Min(list) <= by
@@ -51,7 +51,7 @@ func selector(t testing.TB, text string) task.Selector {
 	return s
 }
 
-// every gives all strategies, and each behind IDLE.
+// every returns all strategies, and each behind IDLE.
 func every() []placement.Strategy {
 	list := placement.Strategies()
 	for _, s := range placement.Strategies() {

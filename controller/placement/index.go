@@ -31,7 +31,7 @@ func (x index) remove(n *node, i int32) {
 	}
 }
 
-// features gives each feature of a node once.
+// features returns each feature of a node once.
 func (n *node) features(yield func(feature) bool) {
 	for i, class := range n.classes {
 		if !slices.Contains(n.classes[:i], class) && !yield(feature{value: class}) {
@@ -45,7 +45,8 @@ func (n *node) features(yield func(feature) bool) {
 	}
 }
 
-// candidates calls yield with the nodes among which all that match are: those of the rarest thing that is asked for. It gives their number.
+// candidates calls yield with the nodes among which all that match are: those of the rarest thing that is asked for. It
+// gives their number.
 func (x index) candidates(class string, s task.Selector, yield func(int32)) int {
 	fewest := len(x[feature{value: class}])
 	rarest, among := "", []string{class}

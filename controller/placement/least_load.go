@@ -17,8 +17,8 @@ var leastLoad = definition{
 	},
 }
 
-// pressure is what the node last said of its machine, and what was sent to it since; the older that is, the more its slots in use count
-// instead.
+// pressure is what the node last said of its machine, and what was sent to it since; the older that is, the more its
+// slots in use count instead.
 func (n *node) pressure() float64 {
 	read := max(n.cpu, n.memory)
 	if read < 0 {

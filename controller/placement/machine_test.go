@@ -43,7 +43,7 @@ func (x *machine) set(t *rapid.T) {
 		Fresh:    rapid.IntRange(0, 3).Draw(t, "fresh"),
 		Served:   int64(rapid.IntRange(0, 20).Draw(t, "served")),
 	}
-	n.Throttled = rapid.IntRange(0, 9).Draw(t, "throttled") == 0
+	n.RateLimited = rapid.IntRange(0, 9).Draw(t, "throttled") == 0
 	if rapid.IntRange(0, 3).Draw(t, "limited") == 0 {
 		n.ByClass = map[string]int{"a": rapid.IntRange(0, 4).Draw(t, "limit")}
 		n.LoadByClass = map[string]int{"a": rapid.IntRange(0, 3).Draw(t, "class load")}
@@ -71,7 +71,7 @@ func (x *machine) alter(t *rapid.T) {
 	case 4:
 		n.CPU, n.Memory, n.Age = rapid.Float64Range(0, 1).Draw(t, "cpu"), -1, 0
 	case 5:
-		n.Throttled = !n.Throttled
+		n.RateLimited = !n.RateLimited
 	case 6:
 		n.ByClass = map[string]int{"a": rapid.IntRange(0, 4).Draw(t, "limit"), "b": 3}
 	case 7:
@@ -105,7 +105,7 @@ func (x *machine) request(t *rapid.T) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Queue: rapid.SampledFrom([]PrefetchDepth{NoQueue, QueueOnce, QueueDeep}).Draw(t, "queue"),
+	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Prefetch: rapid.SampledFrom([]PrefetchDepth{NoPrefetch, PrefetchOnce, PrefetchDeep}).Draw(t, "queue"),
 		Slots: rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 9}).Draw(t, "slots"), StickyKey: rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "key")}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
@@ -129,7 +129,7 @@ func (x *machine) ask(t *rapid.T, q Request) {
 		t.Fatalf("%s is no strategy", q.Strategy)
 	}
 	if len(x.c.joiners) > 0 {
-		x.c.seat()
+		x.c.countJoiners()
 	}
 	for id, i := range x.c.ids { // what a count is lifted to is not for the model to know; see TestRoundRobin...
 		x.m.nodes[id].Served = x.c.nodes[i].served
@@ -143,11 +143,11 @@ func (x *machine) ask(t *rapid.T, q Request) {
 	if e.Reason != want {
 		t.Fatalf("the explanation says %q, want %q", e.Reason, want)
 	}
-	if sum := e.NoClass + e.NoLabels + e.TooSmall + e.Anti + e.Avoided + e.Throttled + e.Kept + e.Full; (sum == e.Nodes) != (want != "") {
+	if sum := e.NoClass + e.NoLabels + e.TooSmall + e.Anti + e.Avoided + e.RateLimited + e.Kept + e.Full; (sum == e.Nodes) != (want != "") {
 		t.Fatalf("the explanation counts %d of %d nodes away, and says %q", sum, e.Nodes, want)
 	}
-	turns := make(map[string]int64) // they are forgotten with the pool, so the model asks for them
-	if p, ok := x.c.pools.byKey[q.key()]; ok {
+	turns := make(map[string]int64) // they are forgotten with the candidate set, so the model asks for them
+	if p, ok := x.c.candidates.byKey[q.key()]; ok {
 		for id, i := range x.c.ids {
 			turns[id] = p.turns.get(i)
 		}
@@ -165,7 +165,7 @@ func (x *machine) ask(t *rapid.T, q Request) {
 		}
 		return
 	}
-	list := x.m.best(x.c.pools.use.older, turns, &q, strategyOf(plan), fit, kind)
+	list := x.m.best(x.c.candidates.use.older, turns, &q, strategyOf(plan), fit, kind)
 	n := x.m.nodes[d.Node]
 	if !slices.Contains(list, n) {
 		var ids []string
@@ -243,7 +243,7 @@ func (x *machine) check(t *rapid.T) {
 				t.Fatalf("%s has load %d of class %s, want %d", id, got, class, n.LoadByClass[class])
 			}
 		}
-		if !n.kept && !n.Throttled {
+		if !n.kept && !n.RateLimited {
 			slots += max(0, n.Capacity-n.Load)
 			queue += max(0, n.Capacity+n.Prefetch-max(n.Load, n.Capacity))
 		}
@@ -252,16 +252,16 @@ func (x *machine) check(t *rapid.T) {
 		t.Fatalf("room for %d and %d, want %d and %d", s, q, slots, queue)
 	}
 	weight := 0
-	for _, p := range x.c.pools.byKey {
+	for _, p := range x.c.candidates.byKey {
 		weight += p.weight
 		for k := range p.stages {
 			if held, most := held(p.stages[k].chooser), 2*len(p.members.list)+emptyWeight+1; held > most {
-				t.Fatalf("a pool of %d nodes holds %d, %d at most", len(p.members.list), held, most)
+				t.Fatalf("a candidate set of %d nodes holds %d, %d at most", len(p.members.list), held, most)
 			}
 		}
 	}
-	if weight != x.c.pools.weight || weight > x.c.pools.limit {
-		t.Fatalf("the pools weigh %d, want %d and at most %d", x.c.pools.weight, weight, x.c.pools.limit)
+	if weight != x.c.candidates.weight || weight > x.c.candidates.limit {
+		t.Fatalf("the candidate sets weigh %d, want %d and at most %d", x.c.candidates.weight, weight, x.c.candidates.limit)
 	}
 }
 
@@ -286,13 +286,14 @@ func held(ch chooser) int {
 	return 0
 }
 
-// TestS7_DecisionsAreThoseOfAScan lets any history happen to a cluster, and compares each decision with one that looks at all nodes: so no
-// capacity is passed, no class or selector is missed, and what is reserved is what was placed and not taken back.
+// TestS7_DecisionsAreThoseOfAScan lets any history happen to a cluster, and compares each decision with one that looks
+// at all nodes: so no capacity is passed, no class or selector is missed, and what is reserved is what was placed and
+// not taken back.
 func TestS7_DecisionsAreThoseOfAScan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := &machine{c: NewCluster(rapid.Uint64().Draw(t, "seed")), m: model{nodes: make(map[string]*seen)}}
-		x.c.pools.limit = rapid.SampledFrom([]int{maxWeight, 8 * emptyWeight}).Draw(t, "limit of pools")
+		x.c.candidates.limit = rapid.SampledFrom([]int{maxWeight, 8 * emptyWeight}).Draw(t, "limit of candidate sets")
 		place := func(t *rapid.T) { x.ask(t, x.request(t)) }
 		t.Repeat(map[string]func(*rapid.T){
 			"set":   x.set,
@@ -316,7 +317,7 @@ func TestS7_DecisionsAreThoseOfAScan(t *testing.T) {
 					n.kept = false
 				}
 			},
-			"churn": func(t *rapid.T) { // more changes than a pool reads on from
+			"churn": func(t *rapid.T) { // more changes than a candidate set reads on from
 				id := drawID.Draw(t, "id")
 				for i := range 150 {
 					x.put(Node{ID: id, Classes: []string{"a"}, Capacity: 4, Load: i % 4, CPU: -1, Memory: -1})

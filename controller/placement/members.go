@@ -1,6 +1,6 @@
 package placement
 
-// What a pool notes of a node. The bits from inStage on say in which stages' lists it is.
+// What a candidate set notes of a node. The bits from inStage on say in which stages' lists it is.
 const (
 	isListed   = 1 << iota
 	isMatching // its class and labels match
@@ -8,7 +8,7 @@ const (
 	inStage
 )
 
-// members is what a pool notes of nodes.
+// members is what a candidate set notes of nodes.
 type members struct {
 	list     []int32 // nodes that match or have matched, in the order in which they were found
 	matching int
@@ -16,7 +16,7 @@ type members struct {
 	byNode[uint8]
 }
 
-// reset forgets all, for a pool that looks at some of so many nodes.
+// reset forgets all, for a candidate set that looks at some of so many nodes.
 func (m *members) reset(nodes, some int) {
 	m.list, m.matching, m.able = m.list[:0], 0, 0
 	m.byNode = newByNode[uint8](nodes, some)
@@ -24,7 +24,7 @@ func (m *members) reset(nodes, some int) {
 
 func (m *members) size() int { return len(m.list) }
 
-// isAble says whether a node is a member that can hold a task of the pool.
+// isAble reports whether a node is a member that can hold a task of the candidate set.
 func (m *members) isAble(i int32) bool { return m.get(i)&isAble != 0 }
 
 // put notes whether a node matches, and is able.
@@ -42,7 +42,7 @@ func (m *members) put(i int32, as uint8) {
 	}
 }
 
-// all gives the members that can hold a task of the pool.
+// all returns the members that can hold a task of the candidate set.
 func (m *members) all(yield func(int32) bool) {
 	for _, i := range m.list {
 		if m.isAble(i) && !yield(i) {

@@ -54,7 +54,7 @@ func (n *seen) room(q *Request, kind int) bool {
 	return free >= q.width()
 }
 
-// able gives the nodes that could hold the task when they are empty, or the reason why there are none.
+// able returns the nodes that could hold the task when they are empty, or the reason why there are none.
 func (m *model) able(q *Request) ([]*seen, Reason) {
 	class, labels := false, false
 	var list []*seen
@@ -93,7 +93,7 @@ func (m *model) excluded(q *Request, able []*seen) func(*seen) bool {
 	}
 }
 
-// candidates gives the nodes among which the strategy picks, or the reason why there are none.
+// candidates returns the nodes among which the strategy picks, or the reason why there are none.
 func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason Reason) {
 	able, reason := m.able(q)
 	if reason != "" {
@@ -104,10 +104,10 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 	if idle {
 		kinds = []int{stageIdle, stageSlots}
 	}
-	if q.Queue >= QueueOnce {
+	if q.Prefetch >= PrefetchOnce {
 		kinds = append(kinds, stageOnce)
 	}
-	if q.Queue == QueueDeep {
+	if q.Prefetch == PrefetchDeep {
 		kinds = append(kinds, stageDeep)
 	}
 	if q.Alone {
@@ -115,7 +115,7 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 	}
 	for _, kind := range kinds {
 		for _, n := range able {
-			if !excluded(n) && !n.Throttled && !n.kept && n.room(q, kind) {
+			if !excluded(n) && !n.RateLimited && !n.kept && n.room(q, kind) {
 				fit = append(fit, n)
 			}
 		}
@@ -126,7 +126,7 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 	kind = kinds[len(kinds)-1]
 	held := func(ids []string) bool {
 		return slices.ContainsFunc(able, func(n *seen) bool {
-			return excluded(n) && slices.Contains(ids, n.ID) && !n.Throttled && !n.kept && n.room(q, kind)
+			return excluded(n) && slices.Contains(ids, n.ID) && !n.RateLimited && !n.kept && n.room(q, kind)
 		})
 	}
 	switch {
@@ -134,14 +134,14 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 		return nil, kind, AntiAffinity
 	case held(q.Avoid):
 		return nil, kind, NodesAvoided
-	case slices.ContainsFunc(able, func(n *seen) bool { return n.Throttled && n.room(q, kind) }):
-		return nil, kind, NodesThrottled
+	case slices.ContainsFunc(able, func(n *seen) bool { return n.RateLimited && n.room(q, kind) }):
+		return nil, kind, NodesRateLimited
 	}
 	return nil, kind, NodesFull
 }
 
-// best gives the nodes that the strategy may pick.
-func (m *model) best(p *pool, turns map[string]int64, q *Request, name Strategy, fit []*seen, kind int) []*seen {
+// best returns the nodes that the strategy may pick.
+func (m *model) best(p *candidates, turns map[string]int64, q *Request, name Strategy, fit []*seen, kind int) []*seen {
 	ratio := func(a, b *seen) int { return cmp.Compare(a.Load*b.Capacity, b.Load*a.Capacity) }
 	ours := func(n *seen) int64 { return turns[n.ID] }
 	turn := func(a, b *seen) int {

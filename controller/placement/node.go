@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Node is one node as the leader sees it. What it refers to must not be changed after it was given to a Cluster. Its figures must be in the
-// ranges that are said here, and nothing looks whether they are: a node that says of itself what cannot be is not to be given to a Cluster.
+// Node is one node as the leader sees it. What it refers to must not be changed after it was given to a Cluster. Its
+// figures must be in the ranges that are said here, and nothing looks whether they are: a node that says of itself what
+// cannot be is not to be given to a Cluster.
 type Node struct {
 	ID          string // not empty
 	Classes     []string
@@ -21,10 +22,11 @@ type Node struct {
 	Age         time.Duration  // of the two readings; 0 or more
 	Fresh       int            // slots of the tasks that were sent to it since; 0 or more
 	Served      int64          // tasks given to it so far, looked at when the node is new to the Cluster; 0 = it begins with the lowest of the others
-	Throttled   bool           // its rate limit lets it take nothing now
+	RateLimited bool           // its rate limit lets it take nothing now
 }
 
-// node is a node in the index. What a decision looks at comes first: it is 64 bytes, as a line of the cache is, and the whole is 192.
+// node is a node in the index. What a decision looks at comes first: it is 64 bytes, as a line of the cache is, and the
+// whole is 192.
 type node struct {
 	capacity, prefetch, load int
 	served                   int64     // tasks given to it
@@ -32,11 +34,11 @@ type node struct {
 	mark                     uint64    // the request that excludes it
 	stamps                   [2]uint32 // changes in each log; see changes
 
-	alive     bool
-	throttled bool
-	kept      bool // free for a task that must be alone
-	joining   bool // served is yet to be found
-	limited   bool // it has limits
+	alive       bool
+	rateLimited bool
+	kept        bool // free for a task that must be alone
+	joining     bool // served is yet to be found
+	limited     bool // it has limits
 
 	limits []limit // capacity by class
 
@@ -60,7 +62,7 @@ type limit struct {
 
 func (n *node) has(class string) bool { return slices.Contains(n.classes, class) }
 
-// limit gives the index of a class in the limits, or -1.
+// limit returns the index of a class in the limits, or -1.
 func (n *node) limit(class string) int {
 	for i := range n.limits {
 		if n.limits[i].class == class {
@@ -78,5 +80,6 @@ func (n *node) most(class string) int {
 	return n.capacity
 }
 
-// ratio is the load relative to the capacity. Equal fractions give equal numbers, and others do not as long as both are below 2^31.
+// ratio is the load relative to the capacity. Equal fractions give equal numbers, and others do not as long as both are
+// below 2^31.
 func (n *node) ratio() float64 { return float64(n.load) / float64(n.capacity) }

@@ -9,10 +9,10 @@ import (
 // nobody is the number of a request that excludes no node.
 const nobody = math.MaxUint64
 
-// Place finds the node for one task and counts it there at once. The strategy's order is asked in turn among the nodes that are idle (if it
-// says so), that have free slots, and, for short runs, that have room to queue.
+// Place finds the node for one task and counts it there at once. The strategy's order is asked in turn among the nodes
+// that are idle (if it says so), that have free slots, and, for short runs, that have room to queue.
 func (c *Cluster) Place(q *Request) Decision {
-	p, reason := c.pool(q)
+	p, reason := c.candidatesOf(q)
 	if reason != "" {
 		return Decision{Reason: reason}
 	}
@@ -21,7 +21,7 @@ func (c *Cluster) Place(q *Request) Decision {
 	if q.Alone {
 		var nearest int32
 		if i, nearest = p.empty(); i < 0 && nearest >= 0 {
-			c.keep(nearest)
+			c.keepFree(nearest)
 		}
 	} else {
 		i = p.pick(q)
@@ -29,14 +29,15 @@ func (c *Cluster) Place(q *Request) Decision {
 	if i < 0 {
 		return Decision{Reason: p.full(q)}
 	}
-	d := c.take(i, q)
+	d := c.assign(i, q)
 	p.turns.set(i, c.clock)
 	return d
 }
 
-// Feasible says whether Place would find a node for such a task now, or why not. It places nothing and keeps no node free.
+// Feasible reports whether Place would find a node for such a task now, or why not. It places nothing and keeps no node
+// free.
 func (c *Cluster) Feasible(q *Request) (Reason, bool) {
-	p, reason := c.pool(q)
+	p, reason := c.candidatesOf(q)
 	if reason != "" {
 		return reason, false
 	}
@@ -54,8 +55,9 @@ func (c *Cluster) Feasible(q *Request) (Reason, bool) {
 	return "", true
 }
 
-// Unplace takes a placement back, for one whose claim was lost or that could not be sent. It reports false if that was done before, if its
-// node is not there any more, or if more than 65,535 placements came after it. If the node was Set since, its load is what Set said.
+// Unplace takes a placement back, for one whose claim was lost or that could not be sent. It reports false if that was
+// done before, if its node is not there any more, or if more than 65,535 placements came after it. If the node was Set
+// since, its load is what Set said.
 func (c *Cluster) Unplace(d Decision) bool {
 	if !c.tickets.redeem(d.ticket, uint64(c.clock)) {
 		return false
@@ -74,12 +76,12 @@ func (c *Cluster) Unplace(d Decision) bool {
 		}
 		c.count(n, +1)
 	}
-	c.noteBetter(d.node, false)
+	c.logBetter(d.node, false)
 	return true
 }
 
-// take counts a task on a node. One that must be alone takes all there is.
-func (c *Cluster) take(i int32, q *Request) Decision {
+// assign counts a task on a node. One that must be alone takes all there is.
+func (c *Cluster) assign(i int32, q *Request) Decision {
 	n := &c.nodes[i]
 	width := q.width()
 	load := width
@@ -98,7 +100,7 @@ func (c *Cluster) take(i int32, q *Request) Decision {
 	}
 	c.count(n, +1)
 	if c.listeners > 0 {
-		c.note(i, false)
+		c.logChange(i, false)
 	}
 	ticket := uint64(c.clock)
 	c.tickets.issue(ticket)
@@ -107,7 +109,7 @@ func (c *Cluster) take(i int32, q *Request) Decision {
 }
 
 // pick asks the stages in turn.
-func (p *pool) pick(q *Request) int32 {
+func (p *candidates) pick(q *Request) int32 {
 	for _, k := range p.order {
 		if !q.asks(k) {
 			continue
@@ -119,12 +121,13 @@ func (p *pool) pick(q *Request) int32 {
 	return -1
 }
 
-func (p *pool) any(q *Request) bool {
-	return p.stages[stageSlots].ready().any() || q.Queue > NoQueue && p.stages[q.widest()].ready().any()
+func (p *candidates) any(q *Request) bool {
+	return p.stages[stageSlots].ready().any() || q.Prefetch > NoPrefetch && p.stages[q.widest()].ready().any()
 }
 
-// exclude marks the nodes that the request excludes. Those that it avoids are only excluded if another could ever run it.
-func (c *Cluster) exclude(p *pool, q *Request) {
+// exclude marks the nodes that the request excludes. Those that it avoids are only excluded if another could ever run
+// it.
+func (c *Cluster) exclude(p *candidates, q *Request) {
 	c.excluding = nobody
 	if len(q.Anti) == 0 && len(q.Avoid) == 0 {
 		return
@@ -145,8 +148,8 @@ func (c *Cluster) mark(ids []string) {
 	}
 }
 
-// others says whether a member is not among these nodes.
-func (p *pool) others(ids []string) bool {
+// others reports whether a member is not among these nodes.
+func (p *candidates) others(ids []string) bool {
 	among := 0
 	for at, id := range ids {
 		if i, ok := p.c.ids[id]; ok && p.members.isAble(i) && !slices.Contains(ids[:at], id) {
@@ -156,8 +159,9 @@ func (p *pool) others(ids []string) bool {
 	return among < p.members.able
 }
 
-// empty gives an empty node for a task that must be alone, the least recently picked one; or else the node that is nearest to empty. -1 = none.
-func (p *pool) empty() (empty, nearest int32) {
+// empty returns an empty node for a task that must be alone, the least recently picked one; or else the node that is
+// nearest to empty. -1 = none.
+func (p *candidates) empty() (empty, nearest int32) {
 	empty, nearest = -1, -1
 	for i := range p.members.all {
 		n := &p.c.nodes[i]
@@ -180,18 +184,18 @@ func earlier(a, b *node) bool {
 
 func nearer(a, b *node) bool { return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.id, b.id)) < 0 }
 
-// keep lets a node take nothing until the next round, so that it becomes empty in time.
-func (c *Cluster) keep(i int32) {
+// keepFree lets a node take nothing until the next round, so that it becomes empty in time.
+func (c *Cluster) keepFree(i int32) {
 	n := &c.nodes[i]
 	c.count(n, -1)
 	n.kept = true
 	c.count(n, +1)
 	c.kept = append(c.kept, i)
-	c.note(i, false)
+	c.logChange(i, false)
 }
 
 // full says why no member takes a request now.
-func (p *pool) full(q *Request) Reason {
+func (p *candidates) full(q *Request) Reason {
 	kind := q.widest()
 	excluded := func(id string) bool {
 		i, ok := p.c.ids[id]
@@ -202,15 +206,15 @@ func (p *pool) full(q *Request) Reason {
 		return AntiAffinity
 	case slices.ContainsFunc(q.Avoid, excluded):
 		return NodesAvoided
-	case p.c.throttled == 0:
+	case p.c.rateLimited == 0:
 		return NodesFull
 	}
 	// The scan is done again only after something has changed, since it is asked for each task that waits.
 	if w := &p.waits[kind]; w.reason == "" || w.changed != p.c.changed {
 		w.reason, w.changed = NodesFull, p.c.changed
 		for i := range p.members.all {
-			if n := &p.c.nodes[i]; n.throttled && p.room(n, kind) {
-				w.reason = NodesThrottled
+			if n := &p.c.nodes[i]; n.rateLimited && p.room(n, kind) {
+				w.reason = NodesRateLimited
 				break
 			}
 		}
@@ -223,9 +227,9 @@ func (q *Request) widest() int {
 	switch {
 	case q.Alone:
 		return stageIdle
-	case q.Queue >= QueueDeep:
+	case q.Prefetch >= PrefetchDeep:
 		return stageDeep
-	case q.Queue == QueueOnce:
+	case q.Prefetch == PrefetchOnce:
 		return stageOnce
 	}
 	return stageSlots

@@ -10,8 +10,8 @@ var random = definition{
 	},
 }
 
-// drawing is the chooser of strategies that draw lots. Its list may hold nodes that do not fit any more; they are dropped when they are
-// drawn, and those that fit stay as likely as each other.
+// drawing is the chooser of strategies that draw lots. Its list may hold nodes that do not fit any more; they are
+// dropped when they are drawn, and those that fit stay as likely as each other.
 type drawing struct {
 	*stage
 	of   int // so many different ones are drawn, and the one with the least load relative to its capacity is picked
@@ -31,7 +31,7 @@ func (d *drawing) add(i int32) {
 
 func (d *drawing) drop(int32) {} // it is dropped when it is drawn
 
-// fitting says whether a node in the list fits. If not, it notes that it is taken off.
+// fitting reports whether a node in the list fits. If not, it notes that it is taken off.
 func (d *drawing) fitting(i int32) bool {
 	bits := d.p.members.get(i)
 	if bits&isAble != 0 && d.fits(&d.c.nodes[i]) {
@@ -41,8 +41,8 @@ func (d *drawing) fitting(i int32) bool {
 	return false
 }
 
-// take takes the node at a place off the list.
-func (d *drawing) take(at int) {
+// removeAt takes the node at a place off the list.
+func (d *drawing) removeAt(at int) {
 	last := len(d.list) - 1
 	d.list[at] = d.list[last]
 	d.list = d.list[:last]
@@ -57,7 +57,7 @@ func (d *drawing) pick(*Request) int32 {
 		end--
 		d.list[at], d.list[end] = d.list[end], i
 		if !d.fitting(i) {
-			d.take(end)
+			d.removeAt(end)
 			continue
 		}
 		if n := &d.c.nodes[i]; !d.c.excluded(n) {
@@ -70,7 +70,7 @@ func (d *drawing) pick(*Request) int32 {
 	return best
 }
 
-// lighter says whether a node has less load relative to its capacity than another, or as much and the earlier turn.
+// lighter reports whether a node has less load relative to its capacity than another, or as much and the earlier turn.
 func lighter(a, b *node) bool {
 	if x, y := a.ratio(), b.ratio(); x != y {
 		return x < y
@@ -82,7 +82,7 @@ func (d *drawing) any() bool {
 	for at, i := range slices.Backward(d.list) {
 		switch {
 		case !d.fitting(i):
-			d.take(at)
+			d.removeAt(at)
 		case !d.c.excluded(&d.c.nodes[i]):
 			return true
 		}

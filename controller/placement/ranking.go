@@ -1,15 +1,15 @@
 package placement
 
-// rank gives a node's place in an order, least first. Placing a task on a node must not lower it, unless the strategy says so
-// (definition.every).
+// rank returns a node's place in an order, least first. Placing a task on a node must not lower it, unless the strategy
+// says so (definition.every).
 type rank func(n *node) float64
 
-// ranking is the chooser of strategies that put the nodes into an order: a heap. Nodes of equal rank come in turn: the one that the pool has
-// picked the longest time ago first, then the one that anybody has, then the least id.
+// ranking is the chooser of strategies that put the nodes into an order: a heap. Nodes of equal rank come in turn: the
+// one that the candidate set has picked the longest time ago first, then the one that anybody has, then the least id.
 //
-// Its items hold what they are ordered by as it was when it was looked at last. A node that has only gone up since is found and put right when
-// it comes to the top. A node that has changed otherwise is added again, and the older item is dropped when it comes to the top, for it has
-// not the node's present stamp.
+// Its items hold what they are ordered by as it was when it was looked at last. A node that has only gone up since is
+// found and put right when it comes to the top. A node that has changed otherwise is added again, and the older item is
+// dropped when it comes to the top, for it has not the node's present stamp.
 type ranking struct {
 	*stage
 	rank  rank
@@ -28,7 +28,7 @@ type item struct {
 // place is what an item is ordered by.
 type place struct {
 	rank float64
-	ours int64 // the number of the pool's last placement there
+	ours int64 // the number of the candidate set's last placement there
 	last int64 // the number of the last placement there
 }
 
@@ -80,7 +80,7 @@ func (h *ranking) tidy() {
 	}
 }
 
-// holds says whether an item stands for a node that fits.
+// holds reports whether an item stands for a node that fits.
 func (h *ranking) holds(e *item) bool {
 	n := &h.c.nodes[e.node]
 	return e.stamp == n.stamps[h.log] && h.fits(n)
@@ -154,8 +154,8 @@ func (h *ranking) pop() {
 	}
 }
 
-// down takes the top away and puts an item where it belongs. That is near the bottom, mostly: so the place of the top is moved down to there
-// first, which takes a comparison less at each level, and then up to where the item belongs.
+// down takes the top away and puts an item where it belongs. That is near the bottom, mostly: so the place of the top
+// is moved down to there first, which takes a comparison less at each level, and then up to where the item belongs.
 func (h *ranking) down(e item) {
 	at := 0
 	for child := 1; child < len(h.items); child = 4*at + 1 {

@@ -7,7 +7,7 @@ type Request struct {
 	Class     string
 	Selector  task.Selector // of the nodes' labels
 	Slots     int           // that it takes; below 1 = 1
-	Queue     PrefetchDepth // how far it may queue behind others on a node that has no free slot
+	Prefetch  PrefetchDepth // how far it may queue behind others on a node that has no free slot
 	Alone     bool          // it must be the only one on its node
 	Avoid     []string      // ids of nodes that are taken only if no other could ever run it
 	Anti      []string      // ids of nodes that must not have it now
@@ -20,9 +20,9 @@ type PrefetchDepth int
 
 // How far it may queue.
 const (
-	NoQueue   PrefetchDepth = iota
-	QueueOnce               // within the node's prefetch, as many slots as its capacity: what waits begins after about one run
-	QueueDeep               // within the node's prefetch
+	NoPrefetch   PrefetchDepth = iota
+	PrefetchOnce               // within the node's prefetch, as many slots as its capacity: what waits begins after about one run
+	PrefetchDeep               // within the node's prefetch
 )
 
 func (q *Request) width() int { return max(q.Slots, 1) }
@@ -56,10 +56,11 @@ const (
 	SlotsOverCapacity Reason = "SLOTS_OVER_CAPACITY"
 	// AntiAffinity says that the nodes that match and have room hold a task of the same anti-affinity key.
 	AntiAffinity Reason = "ANTI_AFFINITY"
-	// NodesAvoided says that the nodes that match and have room are those that the task crashed, and that others could run it later.
+	// NodesAvoided says that the nodes that match and have room are those that the task crashed, and that others could
+	// run it later.
 	NodesAvoided Reason = "NODES_AVOIDED"
-	// NodesThrottled says that the nodes that match and have room have no token of their rate limit.
-	NodesThrottled Reason = "NODES_THROTTLED"
+	// NodesRateLimited says that the nodes that match and have room have no token of their rate limit.
+	NodesRateLimited Reason = "NODES_RATE_LIMITED"
 	// NodesFull says that all nodes that match are full, or kept free for a task that must be alone.
 	NodesFull Reason = "NODES_FULL"
 )

@@ -46,8 +46,9 @@ var spread = definition{
 	},
 }
 
-// spreading is the chooser of SPREAD: of the values of a label, the one whose nodes have the least load together; of its nodes, the one
-// with the least load relative to its capacity. Nodes without the label are as those with an empty value.
+// spreading is the chooser of SPREAD: of the values of a label, the one whose nodes have the least load together; of
+// its nodes, the one with the least load relative to its capacity. Nodes without the label are as those with an empty
+// value.
 type spreading struct {
 	*stage
 	groups map[string]*group

@@ -1,6 +1,6 @@
 package placement
 
-// The stages of a pool. They are asked in turn; the first that has a node gives it.
+// The stages of a candidate set. They are asked in turn; the first that has a node gives it.
 const (
 	stageIdle  = iota // nodes that have nothing
 	stageSlots        // nodes that have free slots
@@ -9,39 +9,39 @@ const (
 	stageCount
 )
 
-// asks says whether a request goes to a stage.
+// asks reports whether a request goes to a stage.
 func (q *Request) asks(kind int) bool {
 	switch kind {
 	case stageOnce:
-		return q.Queue >= QueueOnce
+		return q.Prefetch >= PrefetchOnce
 	case stageDeep:
-		return q.Queue >= QueueDeep
+		return q.Prefetch >= PrefetchDeep
 	}
 	return true
 }
 
-// chooser picks among the nodes of one stage by a strategy. It may hold nodes that do not fit any more, and drops them when it comes to
-// them; the pool adds them again when they may fit.
+// chooser picks among the nodes of one stage by a strategy. It may hold nodes that do not fit any more, and drops them
+// when it comes to them; the candidate set adds them again when they may fit.
 type chooser interface {
 	// add says that a member is new, has changed or may fit by now.
 	add(i int32)
 	// drop says that a node is no member any more.
 	drop(i int32)
-	// pick gives the best node that fits and is not excluded, or -1. It places nothing.
+	// pick returns the best node that fits and is not excluded, or -1. It places nothing.
 	pick(q *Request) int32
-	// any says whether pick would give a node. It draws no lots.
+	// any reports whether pick would give a node. It draws no lots.
 	any() bool
 }
 
-// stage is the nodes of a pool that fit in one way.
+// stage is the nodes of a candidate set that fit in one way.
 type stage struct {
 	c       *Cluster
-	p       *pool
+	p       *candidates
 	kind    int
 	chooser chooser // nil = not asked yet
 }
 
-// ready gives the chooser, which is made when the stage is asked first.
+// ready returns the chooser, which is made when the stage is asked first.
 func (s *stage) ready() chooser {
 	if s.chooser == nil {
 		s.chooser = s.p.plan.choose(s)
@@ -52,13 +52,15 @@ func (s *stage) ready() chooser {
 	return s.chooser
 }
 
-// fits says whether a member can take a task of the pool in this stage.
+// fits reports whether a member can take a task of the candidate set in this stage.
 func (s *stage) fits(n *node) bool { return s.p.fits(n, s.kind) }
 
-func (p *pool) fits(n *node, kind int) bool { return !n.throttled && !n.kept && p.room(n, kind) }
+func (p *candidates) fits(n *node, kind int) bool {
+	return !n.rateLimited && !n.kept && p.room(n, kind)
+}
 
-// room says whether a member has room for a task of the pool.
-func (p *pool) room(n *node, kind int) bool {
+// room reports whether a member has room for a task of the candidate set.
+func (p *candidates) room(n *node, kind int) bool {
 	room := n.capacity - n.load
 	switch kind {
 	case stageIdle:
@@ -73,8 +75,8 @@ func (p *pool) room(n *node, kind int) bool {
 	return room >= p.width && p.classFits(n)
 }
 
-// classFits says whether a node has room for a task of the pool beside others of the class.
-func (p *pool) classFits(n *node) bool {
+// classFits reports whether a node has room for a task of the candidate set beside others of the class.
+func (p *candidates) classFits(n *node) bool {
 	if !n.limited {
 		return true
 	}
@@ -82,5 +84,5 @@ func (p *pool) classFits(n *node) bool {
 	return i < 0 || n.limits[i].capacity-n.limits[i].load >= p.width
 }
 
-// excluded says whether the present request excludes a node.
+// excluded reports whether the present request excludes a node.
 func (c *Cluster) excluded(n *node) bool { return n.mark == c.excluding }

@@ -27,11 +27,12 @@ var sticky = definition{
 	},
 }
 
-// affinity is how much a key wants a node (rendezvous hashing): of all nodes, the key goes to the one that it wants most. Where a node goes,
-// only its own keys move.
+// affinity is how much a key wants a node (rendezvous hashing): of all nodes, the key goes to the one that it wants
+// most. Where a node goes, only its own keys move.
 func affinity(key, node uint64) uint64 { return mix(key ^ node) }
 
-// sticking is the chooser of STICKY: the node that the key wants most of those that fit. A request without a key goes by LEAST_TASKS.
+// sticking is the chooser of STICKY: the node that the key wants most of those that fit. A request without a key goes
+// by LEAST_TASKS.
 type sticking struct {
 	ranking
 	open   drawing // the members that may fit
@@ -94,7 +95,7 @@ func (s *sticking) first(key uint64) int32 {
 	for at, i := range slices.Backward(s.open.list) {
 		switch {
 		case !s.open.fitting(i):
-			s.open.take(at)
+			s.open.removeAt(at)
 		case s.c.excluded(&s.c.nodes[i]):
 		default:
 			if a := affinity(key, s.hash.get(i)); best < 0 || a > most {
@@ -112,7 +113,8 @@ const (
 	favouriteSets  = 1 << 13
 )
 
-// favourites remembers the nodes that keys want most. It holds 32,768 keys; of those that share a place the least recently used one goes.
+// favourites remembers the nodes that keys want most. It holds 32,768 keys; of those that share a place the least
+// recently used one goes.
 type favourites [][favouriteWays]favourite
 
 // favourite is what a key wants.
@@ -121,7 +123,7 @@ type favourite struct {
 	nodes    [favouriteNodes]int32 // the most wanted first; -1 = there are no more
 }
 
-// find gives the entry of a key, and whether it is filled in for members of this age.
+// find returns the entry of a key, and whether it is filled in for members of this age.
 func (f *favourites) find(key, age uint64) (*favourite, bool) {
 	if *f == nil {
 		*f = make(favourites, favouriteSets)

@@ -240,7 +240,7 @@ func TestSpreadIsByValueFirst(t *testing.T) {
 
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	alone := placement.Request{Class: "a", Alone: true, Queue: placement.QueueDeep}
+	alone := placement.Request{Class: "a", Alone: true, Prefetch: placement.PrefetchDeep}
 	for _, s := range every() {
 		t.Run(string(s), func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +256,7 @@ func TestAlone(t *testing.T) {
 			if d.Node != "n01" {
 				t.Fatalf("it went to %+v, want the empty node", d)
 			}
-			more := placement.Request{Class: "a", Strategy: s, Queue: placement.QueueDeep}
+			more := placement.Request{Class: "a", Strategy: s, Prefetch: placement.PrefetchDeep}
 			if got := place(c, more, 20); got["n01"] != 0 || got["n00"] != 2 || got["n02"] != 3 {
 				t.Errorf("%v beside it, want none there and the others full", got)
 			}
@@ -330,7 +330,7 @@ func TestPrefetchIsForShortRunsOnceNoSlotIsFree(t *testing.T) {
 	c := placement.NewCluster(1)
 	c.Set(list[0])
 	c.Set(list[1])
-	short := placement.Request{Class: "a", Queue: placement.QueueOnce}
+	short := placement.Request{Class: "a", Prefetch: placement.PrefetchOnce}
 	if got := place(c, short, 2); got["n01"] != 2 {
 		t.Errorf("short tasks went to %v, want the two free slots first", got)
 	}
@@ -343,7 +343,7 @@ func TestPrefetchIsForShortRunsOnceNoSlotIsFree(t *testing.T) {
 	if got := place(c, short, 50); got["n00"] != 2 || got["n01"] != 2 {
 		t.Errorf("placed %v more, want as many as the capacity on each", got)
 	}
-	short.Queue = placement.QueueDeep
+	short.Prefetch = placement.PrefetchDeep
 	if got := place(c, short, 50); got["n00"] != 3 || got["n01"] != 3 {
 		t.Errorf("placed %v more, want the rest of what each may queue", got)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// MOST_FREE picks the node with the most free slots, however large it is. A new strategy takes no more than such a definition in a file of
-// its own, and a line in the table.
+// MOST_FREE picks the node with the most free slots, however large it is. A new strategy takes no more than such a
+// definition in a file of its own, and a line in the table.
 var mostFree = definition{
 	name:   "MOST_FREE",
 	choose: ranked(byFree),

@@ -2,21 +2,21 @@ package placement
 
 import "github.com/skalds-go/skalds/pkg/task"
 
-// poolKey is what tasks of one pool have in common.
-type poolKey struct {
+// candidatesKey is what tasks of one candidate set have in common.
+type candidatesKey struct {
 	class    string
 	labels   string // the selector's text
 	strategy Strategy
 	width    int
 }
 
-func (q *Request) key() poolKey {
-	return poolKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}
+func (q *Request) key() candidatesKey {
+	return candidatesKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}
 }
 
-// pool is the nodes that match tasks of a key, in the order of the strategy.
-type pool struct {
-	poolKey
+// candidates is the nodes that match tasks of a key, in the order of the strategy.
+type candidates struct {
+	candidatesKey
 	c        *Cluster
 	plan     plan
 	selector task.Selector
@@ -25,7 +25,7 @@ type pool struct {
 	seen    uint64 // how far it has read it
 	cost    int    // nodes that it looked at when it was built
 	members members
-	turns   byNode[int64] // numbers of the pool's last placements
+	turns   byNode[int64] // numbers of the candidate set's last placements
 	stages  [stageCount]stage
 	order   []int // the stages, as they are asked
 	age     uint64
@@ -35,28 +35,30 @@ type pool struct {
 		changed uint64 // the cluster's changes at that time
 	}
 
-	newer, older *pool // by use
+	newer, older *candidates // by use
 	weight       int
 }
 
-// weights bound the memory of all pools: a pool weighs as much as it has members, and a little.
+// weights bound the memory of all candidate sets: a candidate set weighs as much as it has members, and a little.
 const (
 	emptyWeight = 64
 	maxWeight   = 1 << 21
 )
 
-// pools holds the pools that were used most recently.
-type pools struct {
-	byKey  map[poolKey]*pool
-	use    pool // a ring through newer and older: newer is the oldest, older the newest
+// candidateSets holds the candidateSets that were used most recently.
+type candidateSets struct {
+	byKey  map[candidatesKey]*candidates
+	use    candidates // a ring through newer and older: newer is the oldest, older the newest
 	weight int
 	limit  int // of the weight
 }
 
-func newPools() pools { return pools{byKey: make(map[poolKey]*pool), limit: maxWeight} }
+func newCandidateSets() candidateSets {
+	return candidateSets{byKey: make(map[candidatesKey]*candidates), limit: maxWeight}
+}
 
-// touch makes a pool the most recently used.
-func (l *pools) touch(p *pool) {
+// touch makes a candidate set the most recently used.
+func (l *candidateSets) touch(p *candidates) {
 	if l.use.older == p {
 		return
 	}
@@ -68,16 +70,16 @@ func (l *pools) touch(p *pool) {
 	p.older.newer, l.use.older = p, p
 }
 
-func (l *pools) unlink(p *pool) {
+func (l *candidateSets) unlink(p *candidates) {
 	if p.older != nil {
 		p.older.newer, p.newer.older = p.newer, p.older
 		p.older, p.newer = nil, nil
 	}
 }
 
-// weigh brings the weight of a pool up to date, and drops those that were not used for the longest time.
-func (c *Cluster) weigh(p *pool) {
-	l := &c.pools
+// weigh brings the weight of a candidate set up to date, and drops those that were not used for the longest time.
+func (c *Cluster) weigh(p *candidates) {
+	l := &c.candidates
 	weight := emptyWeight + p.members.size()
 	l.weight += weight - p.weight
 	p.weight = weight
@@ -86,35 +88,36 @@ func (c *Cluster) weigh(p *pool) {
 	}
 }
 
-func (c *Cluster) drop(p *pool) {
-	c.pools.unlink(p)
-	c.pools.weight -= p.weight
-	delete(c.pools.byKey, p.poolKey)
+func (c *Cluster) drop(p *candidates) {
+	c.candidates.unlink(p)
+	c.candidates.weight -= p.weight
+	delete(c.candidates.byKey, p.candidatesKey)
 	if p.log == every {
 		c.listeners--
 	}
 }
 
-// pool gives the pool of a request, up to date; or the reason why there is no node for it whatever the loads.
-func (c *Cluster) pool(q *Request) (*pool, Reason) {
+// candidatesOf returns the candidatesOf of a request, up to date; or the reason why there is no node for it whatever
+// the loads.
+func (c *Cluster) candidatesOf(q *Request) (*candidates, Reason) {
 	if len(c.joiners) > 0 {
-		c.seat()
+		c.countJoiners()
 	}
 	if len(c.ids) == 0 {
 		return nil, NoEligibleNode
 	}
 	key := q.key()
-	p := c.pools.use.older
-	if p == nil || p.poolKey != key {
-		p = c.pools.byKey[key]
+	p := c.candidates.use.older
+	if p == nil || p.candidatesKey != key {
+		p = c.candidates.byKey[key]
 	}
 	if p == nil {
 		if c.index.candidates(q.Class, q.Selector, nil) == 0 {
 			return nil, c.never(q)
 		}
-		p = c.newPool(key, q.Selector)
+		p = c.newCandidates(key, q.Selector)
 	}
-	c.pools.touch(p)
+	c.candidates.touch(p)
 	p.sync()
 	if p.members.able == 0 {
 		return nil, p.never(q)
@@ -130,37 +133,37 @@ func (c *Cluster) never(q *Request) Reason {
 	return NoNodeForLabels
 }
 
-func (p *pool) never(q *Request) Reason {
+func (p *candidates) never(q *Request) Reason {
 	if p.members.matching > 0 {
 		return SlotsOverCapacity
 	}
 	return p.c.never(q)
 }
 
-func (c *Cluster) poolOf(key poolKey, selector task.Selector) *pool {
+func (c *Cluster) bareCandidates(key candidatesKey, selector task.Selector) *candidates {
 	plan, _ := parse(c.table, string(key.strategy))
-	p := &pool{poolKey: key, c: c, plan: plan, selector: selector, order: []int{stageSlots, stageOnce, stageDeep}}
+	p := &candidates{candidatesKey: key, c: c, plan: plan, selector: selector, order: []int{stageSlots, stageOnce, stageDeep}}
 	if plan.idle {
 		p.order = []int{stageIdle, stageSlots, stageOnce, stageDeep}
 	}
 	return p
 }
 
-func (c *Cluster) newPool(key poolKey, selector task.Selector) *pool {
-	p := c.poolOf(key, selector)
+func (c *Cluster) newCandidates(key candidatesKey, selector task.Selector) *candidates {
+	p := c.bareCandidates(key, selector)
 	if p.plan.every {
 		p.log = every
 		c.listeners++
 	}
-	c.pools.byKey[key] = p
-	c.pools.touch(p)
+	c.candidates.byKey[key] = p
+	c.candidates.touch(p)
 	p.turns = newByNode[int64](len(c.nodes), c.index.candidates(p.class, selector, nil))
 	p.build()
 	return p
 }
 
 // build looks at all nodes that may match.
-func (p *pool) build() {
+func (p *candidates) build() {
 	p.seen = p.c.logs[p.log].end
 	for k := range p.stages {
 		p.stages[k] = stage{c: p.c, p: p, kind: k}
@@ -173,13 +176,13 @@ func (p *pool) build() {
 }
 
 // stir notes that the members are others than before.
-func (p *pool) stir() {
+func (p *candidates) stir() {
 	p.c.ages++
 	p.age = p.c.ages
 }
 
 // judge finds out whether a node is a member.
-func (p *pool) judge(i int32) {
+func (p *candidates) judge(i int32) {
 	n := &p.c.nodes[i]
 	switch {
 	case !n.alive || !n.has(p.class) || !p.selector.Matches(n.labels):
@@ -191,8 +194,8 @@ func (p *pool) judge(i int32) {
 	}
 }
 
-// sync takes in what has changed since the pool was used last.
-func (p *pool) sync() {
+// sync takes in what has changed since the candidate set was used last.
+func (p *candidates) sync() {
 	log := &p.c.logs[p.log]
 	if p.seen == log.end {
 		return

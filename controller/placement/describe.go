@@ -33,8 +33,8 @@ func (e *Explanation) Describe() (text, help string) {
 	case NodesAvoided:
 		return fmt.Sprintf("It has crashed every node that has room (%s)%s.", count(e.Avoided, "node", "nodes"), e.others()),
 			"Wait for room on a node that it has not crashed, or start another one."
-	case NodesThrottled:
-		return fmt.Sprintf("Every node with room has used up its rate (%s)%s.", count(e.Throttled, "node", "nodes"), e.others()),
+	case NodesRateLimited:
+		return fmt.Sprintf("Every node with room has used up its rate (%s)%s.", count(e.RateLimited, "node", "nodes"), e.others()),
 			"Wait, or raise the rate of a node: skalds limit set rate N --node ID (skalds limit list shows what is set)."
 	case NodesFull:
 		return e.full(class), "Wait for a task to end, or start another node: skalds task list --status Running shows what runs."

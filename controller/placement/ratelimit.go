@@ -1,19 +1,19 @@
 package placement
 
-// Throttle says whether a node's rate limit lets it take anything now. One that is not there is none.
-func (c *Cluster) Throttle(id string, on bool) {
+// SetRateLimited reports whether a node's rate limit lets it take anything now. One that is not there is none.
+func (c *Cluster) SetRateLimited(id string, on bool) {
 	i, ok := c.ids[id]
-	if !ok || c.nodes[i].throttled == on {
+	if !ok || c.nodes[i].rateLimited == on {
 		return
 	}
 	n := &c.nodes[i]
 	c.count(n, -1)
-	c.throttle(n, on)
+	c.setRateLimited(n, on)
 	c.count(n, +1)
 	if on {
-		c.note(i, false)
+		c.logChange(i, false)
 	} else {
-		c.noteBetter(i, false)
+		c.logBetter(i, false)
 	}
 }
 
@@ -24,7 +24,7 @@ func (c *Cluster) Served(id string) int64 {
 		return 0
 	}
 	if len(c.joiners) > 0 {
-		c.seat()
+		c.countJoiners()
 	}
 	return c.nodes[i].served
 }
@@ -36,10 +36,10 @@ func (c *Cluster) Recount(id string, by int64) {
 		return
 	}
 	if len(c.joiners) > 0 {
-		c.seat()
+		c.countJoiners()
 	}
 	n := &c.nodes[i]
 	n.served = max(0, n.served+by)
 	c.changed++
-	c.noteBetter(i, false)
+	c.logBetter(i, false)
 }

@@ -15,7 +15,7 @@ func TestReasonsAndTheirWords(t *testing.T) {
 		}
 		return n
 	}
-	throttled := func(n *placement.Node) { n.Throttled = true }
+	throttled := func(n *placement.Node) { n.RateLimited = true }
 	limited := func(n *placement.Node) { n.ByClass, n.LoadByClass = map[string]int{"a": 1}, map[string]int{"a": 1} }
 	request := placement.Request{Class: "a"}
 	with := func(f func(*placement.Request)) placement.Request {
@@ -56,7 +56,7 @@ func TestReasonsAndTheirWords(t *testing.T) {
 			"Every node with room holds a task of the same anti-affinity key (1 node); 1 other is full (n2)."},
 		{"avoided", []placement.Node{node("n1", 0), node("n2", 4)}, with(func(q *placement.Request) { q.Avoid = []string{"n1"} }), placement.NodesAvoided,
 			"It has crashed every node that has room (1 node); 1 other is full (n2)."},
-		{"throttled", []placement.Node{node("n1", 0, throttled), node("n2", 4)}, request, placement.NodesThrottled,
+		{"throttled", []placement.Node{node("n1", 0, throttled), node("n2", 4)}, request, placement.NodesRateLimited,
 			"Every node with room has used up its rate (1 node); 1 other is full (n2)."},
 		{"throttled and full", []placement.Node{node("n1", 4, throttled)}, request, placement.NodesFull,
 			"No slot for the class a is free on the only node that could run it (n1)."},
