@@ -74,17 +74,16 @@ type Dispatcher struct {
 	log       *slog.Logger
 
 	claims    int64         // made so far, for their ids
-	owed      []*task.Task  // claims that were given back without an answer of the store; at most a page
+	unclaims  []*task.Task  // claims that were given back without an answer of the store; at most a page
 	refusedAt time.Duration // when a refusal of the store was logged last; 0 = never
 
-	mu       sync.Mutex // guards what follows against those who ask why tasks wait; only Round changes it, and Use
-	cluster  *placement.Cluster
-	order    *fairqueue.Scheduler
-	lines    lines
-	cut      bool // the last round looked at as many tasks as it may: the next one goes on where it ended
-	settings settings
-	buckets  buckets
-	status   Status
+	mu     sync.Mutex // guards what follows against those who ask why tasks wait; only Round changes it, and Use
+	gates  *gates
+	picker *picker
+	order  *fairqueue.Scheduler
+	queues queues
+	cut    bool // the last round looked at as many tasks as it may: the next one goes on where it ended
+	status Status
 }
 
 // Status is what the last rounds did.
@@ -107,10 +106,9 @@ type Status struct {
 
 // New makes a dispatcher.
 func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Clock, m *Metrics, log *slog.Logger) *Dispatcher {
+	g := &gates{fleet: f, clock: c, maxPending: cfg.MaxPending, buckets: buckets{limited: make(map[string]struct{})}}
 	d := &Dispatcher{cfg: cfg, store: s, fleet: f, transport: t, lease: l, clock: c, metrics: m, log: log,
-		cluster: placement.NewCluster(cfg.Seed), order: fairqueue.New(cfg.Order),
-		lines:   lines{byName: make(map[string]*line), limit: maxLines, byCondition: make(map[condition]*group)},
-		buckets: buckets{throttled: make(map[string]struct{})}}
+		gates: g, picker: &picker{gates: g, cluster: placement.NewCluster(cfg.Seed)}, order: fairqueue.New(cfg.Order), queues: newQueues()}
 	d.Use(store.Dispatcher{})
 	return d
 }
@@ -120,18 +118,18 @@ func (d *Dispatcher) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.status
-	s.Strategy, s.Paused = d.settings.strategy, d.settings.paused
-	s.Queues, s.Waiting = len(d.lines.byName), d.counts()
-	s.Unstarted, s.MaxPending, s.Throttle = d.fleet.Unstarted(), d.cfg.MaxPending, d.throttle()
+	s.Strategy, s.Paused = d.gates.settings.strategy, d.gates.settings.paused
+	s.Queues, s.Waiting = len(d.queues.byName), d.counts()
+	s.Unstarted, s.MaxPending, s.Throttle = d.fleet.Unstarted(), d.cfg.MaxPending, d.gates.slowdown()
 	return s
 }
 
-// note ends a round: it notes what it did, and lets go of the tasks that it read.
-func (d *Dispatcher) note(r *round, began time.Duration) {
+// finishRound ends a round: it notes what it did, and lets go of the tasks that it read.
+func (d *Dispatcher) finishRound(r *round, began time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, l := range r.reads {
-		l.tasks, l.at, l.more, l.read = nil, 0, false, 0
+	for _, queue := range r.reads {
+		queue.tasks, queue.at, queue.more, queue.read = nil, 0, false, 0
 	}
 	d.status.Rounds++
 	d.status.Placed += int64(r.out.Placed)
@@ -139,5 +137,5 @@ func (d *Dispatcher) note(r *round, began time.Duration) {
 	d.status.Lost += int64(r.lost)
 	d.status.LastRoundAt = r.now
 	d.status.LastRound, d.status.LastTook = r.out, d.clock.Boot()-began
-	d.metrics.throttled(d.fleet.Unstarted(), d.throttle())
+	d.metrics.throttled(d.fleet.Unstarted(), d.gates.slowdown())
 }

@@ -35,25 +35,25 @@ const NotLookedAt Reason = "NOT_LOOKED_AT"
 func (d *Dispatcher) Explain(t *task.Task) Explanation {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.refresh()
-	l := line{name: t.Queue()}
-	l.learn(t)
-	e := Explanation{Queue: l.name}
-	now := d.moment()
+	d.picker.refresh()
+	queue := queueState{name: t.Queue()}
+	queue.learn(t)
+	e := Explanation{Queue: queue.name}
+	now := d.gates.moment()
 	var wait time.Duration
-	if _, e.Reason, wait = d.gate(&l, now); wait > 0 {
+	if _, e.Reason, wait = d.gates.gate(&queue, now); wait > 0 {
 		e.Until = d.clock.Now().Add(wait).UnixMilli()
 	}
 	if e.Reason == "" {
-		q := d.askFor(&l, t)
-		p := d.cluster.Explain(&q)
+		q := d.picker.requestFor(&queue, t)
+		p := d.picker.cluster.Explain(&q)
 		e.Placement, e.Reason = &p, p.Reason
 		e.NotTaking = d.notTaking()
 	}
 	if e.Reason == "" {
 		e.Reason = Ready
 	}
-	e.Text, e.Help = d.words(&l, &e)
+	e.Text, e.Help = d.describe(&queue, &e)
 	return e
 }
 
@@ -100,17 +100,17 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.refresh()
-	now := d.moment()
+	d.picker.refresh()
+	now := d.gates.moment()
 	groups := make(map[Reason]*Group)
 	for _, name := range slices.SortedFunc(maps.Keys(depths), func(a, b string) int {
 		return cmp.Or(cmp.Compare(depths[b], depths[a]), strings.Compare(a, b))
 	}) {
-		l, ok := d.lines.byName[name]
+		queue, ok := d.queues.byName[name]
 		if !ok {
-			l = &line{name: name}
+			queue = &queueState{name: name}
 		}
-		kept, _ := d.keeps(l, now)
+		kept, _ := d.picker.blocked(queue, now)
 		why := cmp.Or(kept, Ready)
 		g := groups[why]
 		if g == nil {
@@ -118,13 +118,13 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 			groups[why] = g
 		}
 		if g.Text == "" {
-			q := d.ask(l)
-			p := d.cluster.Explain(&q)
+			q := d.picker.request(queue)
+			p := d.picker.cluster.Explain(&q)
 			e := Explanation{Reason: why, Placement: &p}
 			if why == placement.NoEligibleNode {
 				e.NotTaking = d.notTaking()
 			}
-			g.Text, g.Help = d.words(l, &e)
+			g.Text, g.Help = d.describe(queue, &e)
 		}
 		g.Tasks += depths[name]
 		g.Queues++

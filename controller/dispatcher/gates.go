@@ -3,7 +3,9 @@ package dispatcher
 import (
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/placement"
+	"github.com/skalds-go/skalds/pkg/clock"
 )
 
 // Reason says why tasks wait: one of placement's, or one of these.
@@ -33,28 +35,40 @@ const (
 // permits are what a claim of a task names: of its concurrency key, and of its pool. One that it needs none of is empty.
 type permits struct{ key, pool string }
 
+// gates is what keeps tasks waiting whatever the nodes may take: settings, permits, rates, back-pressure.
+type gates struct {
+	fleet      *fleet.Fleet
+	clock      clock.Clock
+	maxPending int
+	settings   settings
+	buckets    buckets
+}
+
+// moment is the time by which tokens are counted: it never goes back.
+func (g *gates) moment() time.Time { return time.Unix(0, int64(g.clock.Boot())) }
+
 // gate says what keeps a line waiting, whatever the nodes may take; empty = nothing, and then which permits its head may name. With a rate
 // limit it says how long, too; 0 = not known.
-func (d *Dispatcher) gate(l *line, now time.Time) (p permits, why Reason, wait time.Duration) {
-	s := &d.settings
+func (g *gates) gate(queue *queueState, now time.Time) (p permits, why Reason, wait time.Duration) {
+	s := &g.settings
 	switch {
 	case s.paused:
 		return p, DispatcherPaused, 0
-	case s.namespaces[l.item.Namespace]:
+	case s.namespaces[queue.item.Namespace]:
 		return p, NamespacePaused, 0
-	case s.classes[l.class]:
+	case s.classes[queue.class]:
 		return p, ClassPaused, 0
 	}
-	if limit, ok := s.limits[l.item.Namespace]; ok && d.fleet.NamespaceCount(l.item.Namespace) >= limit {
+	if limit, ok := s.limits[queue.item.Namespace]; ok && g.fleet.NamespaceCount(queue.item.Namespace) >= limit {
 		return p, NamespaceFull, 0
 	}
-	poolLimit, known := s.pools[l.pool]
-	if l.pool != "" && !known {
+	poolLimit, known := s.pools[queue.pool]
+	if queue.pool != "" && !known {
 		return p, PoolUnknown, 0
 	}
-	if l.key != "" || l.pool != "" {
+	if queue.key != "" || queue.pool != "" {
 		var keyFull, poolFull bool
-		p.key, p.pool, keyFull, poolFull = d.fleet.FreePermits(l.key, l.keyLimit, l.pool, poolLimit)
+		p.key, p.pool, keyFull, poolFull = g.fleet.FreePermits(queue.key, queue.keyLimit, queue.pool, poolLimit)
 		switch {
 		case keyFull:
 			return p, KeyBusy, 0
@@ -62,31 +76,31 @@ func (d *Dispatcher) gate(l *line, now time.Time) (p permits, why Reason, wait t
 			return p, PoolFull, 0
 		}
 	}
-	if !d.buckets.all.ready(now) {
-		return p, RateLimited, d.buckets.all.wait(now)
+	if !g.buckets.all.ready(now) {
+		return p, RateLimited, g.buckets.all.wait(now)
 	}
-	if class := d.buckets.classes.of(l.class, now); !class.ready(now) {
+	if class := g.buckets.classes.of(queue.class, now); !class.ready(now) {
 		return p, ClassRateLimited, class.wait(now)
 	}
-	if d.cfg.MaxPending > 0 && d.fleet.Unstarted() >= d.cfg.MaxPending {
+	if g.maxPending > 0 && g.fleet.Unstarted() >= g.maxPending {
 		return p, Throttled, 0
 	}
 	return p, "", 0
 }
 
-// breaths are the pauses between rounds as more and more is sent and not started: from half of what may be, step by step.
-var breaths = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
+// slowdowns are the pauses between rounds as more and more is sent and not started: from half of what may be, step by step.
+var slowdowns = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
 
-// throttle is the step that the dispatcher is at: 0 = it goes as fast as it can, len(breaths) = it is nearly full.
-func (d *Dispatcher) throttle() int {
-	if d.cfg.MaxPending <= 0 {
+// slowdown is the step that the dispatcher is at: 0 = it goes as fast as it can, len(breaths) = it is nearly full.
+func (g *gates) slowdown() int {
+	if g.maxPending <= 0 {
 		return 0
 	}
-	half := d.cfg.MaxPending / 2
-	unstarted := d.fleet.Unstarted()
+	half := g.maxPending / 2
+	unstarted := g.fleet.Unstarted()
 	over := unstarted - half
 	if over < 0 || unstarted == 0 {
 		return 0
 	}
-	return min(1+over*len(breaths)/max(d.cfg.MaxPending-half, 1), len(breaths))
+	return min(1+over*len(slowdowns)/max(g.maxPending-half, 1), len(slowdowns))
 }

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/skalds-go/skalds/controller/fairqueue"
 	"github.com/skalds-go/skalds/controller/fleet"
@@ -11,139 +10,34 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// told takes in what the fleet tells of the nodes.
-type told struct{ *Dispatcher }
-
-// Set implements fleet.Placer.
-func (d told) Set(n placement.Node) {
-	_, n.RateLimited = d.buckets.throttled[n.ID]
-	d.cluster.Set(n)
-}
-
-// Remove implements fleet.Placer.
-func (d told) Remove(id string) {
-	delete(d.buckets.throttled, id)
-	d.cluster.Remove(id)
-}
-
-// Recount implements fleet.Placer.
-func (d told) Recount(id string, by int64) { d.cluster.Recount(id, by) }
-
-// refresh takes in what has changed about the nodes, and which of them have tokens again. It says when the next of the others has one, as
-// Outcome.Next does.
-func (d *Dispatcher) refresh() (next time.Duration) {
-	d.fleet.Changes(d.clock.Boot(), told{d})
-	now := d.moment()
-	for id := range d.buckets.throttled {
-		b := d.buckets.nodes.of(id, now)
-		if b.ready(now) {
-			delete(d.buckets.throttled, id)
-			d.cluster.SetRateLimited(id, false)
-		}
-		next = sooner(next, b.wait(now))
-	}
-	return next
-}
-
-// room says how many slots are free, and how many short tasks may queue beside them.
-func (d *Dispatcher) room() (slots, queue int) {
-	slots, queue = d.cluster.Free()
-	if slots == 0 && !d.fleet.AnyShortClass() {
-		return 0, 0
-	}
-	return slots, queue
-}
-
-// keeps says what keeps a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
-func (d *Dispatcher) keeps(l *line, now time.Time) (Reason, time.Duration) {
-	if !l.known && !d.settings.paused { // a pause of all is of it, too
-		return NotLookedAt, 0
-	}
-	if _, why, wait := d.gate(l, now); why != "" {
-		return why, wait
-	}
-	q := d.ask(l)
-	if why, ok := d.cluster.Feasible(&q); !ok {
-		return why, 0
-	}
-	return "", 0
-}
-
-// ask is what a task of the line asks of placement.
-func (d *Dispatcher) ask(l *line) placement.Request {
-	q := l.request
-	q.Strategy = d.settings.strategy
-	q.Prefetch = d.fleet.PrefetchDepth(l.class)
-	if d.throttle() > 0 { // deep queues must not be what slows the rounds down
-		q.Prefetch = min(q.Prefetch, placement.PrefetchOnce)
-	}
-	if l.anti != "" {
-		q.Anti = d.fleet.NodesWithAntiAffinity(l.anti)
-	}
-	return q
-}
-
-// askFor is what one task of the line asks of placement.
-func (d *Dispatcher) askFor(l *line, t *task.Task) placement.Request {
-	q := d.ask(l)
-	q.Alone, q.Avoid, q.StickyKey = t.Alone(), t.Crashed(), t.StickyKey
-	if s, ok := placement.ParseStrategy(t.Strategy); t.Strategy != "" && ok {
-		q.Strategy = s
-	}
-	return q
-}
-
-// try deals with a line's head. It reports false if the line waits from here on.
-func (d *Dispatcher) try(r *round, l *line, it *fairqueue.Item) bool {
-	t := &l.left()[0]
+// placeHead deals with a line's head. It reports false if the line waits from here on.
+func (d *Dispatcher) placeHead(r *round, queue *queueState, it *fairqueue.Item) bool {
+	t := &queue.left()[0]
 	r.looked++
-	if c, never := d.never(t, r.now); never {
+	if c, never := d.cannotRun(t, r.now); never {
 		r.ends = append(r.ends, c)
 		return true
 	}
-	free, why, wait := d.gate(l, r.moment) // again, since the round has taken something since the line entered it
+	free, why, wait := d.gates.gate(queue, r.moment) // again, since the round has taken something since the line entered it
 	if why != "" {
-		d.keep(r, l, why, wait)
+		d.park(r, queue, why, wait)
 		return false
 	}
-	q := d.askFor(l, t)
-	dec := d.place(r, &q)
+	q := d.picker.requestFor(queue, t)
+	dec := d.picker.place(r, &q)
 	if dec.Reason != "" {
 		if q.Alone || len(q.Avoid) > 0 { // what keeps this one does not keep the others
-			if !l.from.Set {
-				d.lines.passing = append(d.lines.passing, l)
+			if !queue.from.Set {
+				d.queues.passing = append(d.queues.passing, queue)
 			}
-			l.from = store.After(t)
+			queue.from = store.After(t)
 			return true
 		}
-		d.lines.park(l, dec.Reason)
+		d.queues.park(queue, dec.Reason)
 		return false
 	}
-	d.reserve(r, pick{task: t, line: l, dec: dec}, &q, free)
+	d.reserve(r, pick{task: t, queue: queue, dec: dec}, &q, free)
 	d.order.Served(it)
-	return true
-}
-
-// place finds a node that has a token. One that turns out to have none is left out until it has.
-func (d *Dispatcher) place(r *round, q *placement.Request) placement.Decision {
-	for {
-		dec := d.cluster.Place(q)
-		if dec.Reason != "" || !d.leaveOut(r, dec.Node) {
-			return dec
-		}
-		d.cluster.Unplace(dec)
-	}
-}
-
-// leaveOut lets a node take nothing until it has a token, if it has none now.
-func (d *Dispatcher) leaveOut(r *round, node string) bool {
-	b := d.buckets.nodes.of(node, r.moment)
-	if b.ready(r.moment) {
-		return false
-	}
-	d.buckets.throttled[node] = struct{}{}
-	d.cluster.SetRateLimited(node, true)
-	r.wait(b.wait(r.moment))
 	return true
 }
 
@@ -162,12 +56,12 @@ func (d *Dispatcher) reserve(r *round, p pick, q *placement.Request, free permit
 		KeyPermit: free.key, PoolPermit: free.pool, Why: string(q.Strategy)}
 	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
 	r.picks = append(r.picks, p)
-	d.buckets.take(t.ClassName, p.dec.Node, r.moment)
-	d.leaveOut(r, p.dec.Node)
+	d.gates.buckets.spend(t.ClassName, p.dec.Node, r.moment)
+	d.picker.limitNode(r, p.dec.Node)
 }
 
-// never gives the end, or the hold, of a task that is not to run, or cannot.
-func (d *Dispatcher) never(t *task.Task, now int64) (task.Change, bool) {
+// cannotRun gives the end, or the hold, of a task that is not to run, or cannot.
+func (d *Dispatcher) cannotRun(t *task.Task, now int64) (task.Change, bool) {
 	if c, ok := task.ApplyDesired(t, now); ok {
 		return c, true
 	}
@@ -199,8 +93,8 @@ func (d *Dispatcher) drop(picks []pick) {
 	for i := range picks {
 		p := &picks[i]
 		ids[i] = p.claim.ID
-		d.cluster.Unplace(p.dec)
-		d.buckets.give(p.claim.Class, p.dec.Node, d.moment())
+		d.picker.cluster.Unplace(p.dec)
+		d.gates.buckets.refund(p.claim.Class, p.dec.Node, d.gates.moment())
 	}
 	d.fleet.Drop(ids)
 }

@@ -29,7 +29,7 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 	}
 	d.mu.Lock()
 	for i := range batches {
-		batches[i].RoundRobinCount = d.cluster.Served(batches[i].To.Node)
+		batches[i].RoundRobinCount = d.picker.cluster.Served(batches[i].To.Node)
 	}
 	d.mu.Unlock()
 	var sent []string
@@ -68,7 +68,7 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 	}
 	r.out.Placed += len(sent)
 	r.out.Failed += len(back) - len(doomed)
-	if err := d.giveBack(ctx, back); err != nil {
+	if err := d.unclaim(ctx, back); err != nil {
 		return err
 	}
 	now := d.clock.Now().UnixMilli()
@@ -89,13 +89,13 @@ func (d *Dispatcher) end(ctx context.Context, ends []task.Change) error {
 	return nil
 }
 
-// giveBack undoes claims that no node can have seen. It stops when the leadership may be over: from then on another leader may send
+// unclaim undoes claims that no node can have seen. It stops when the leadership may be over: from then on another leader may send
 // them again.
 //
 // Where the store does not say what became of it, it may still take effect, even much later. So these claims are not sent again: they are
 // owed, and given back again, until the store has answered.
-func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
-	back := slices.Concat(d.owed, fresh)
+func (d *Dispatcher) unclaim(ctx context.Context, fresh []*task.Task) error {
+	back := slices.Concat(d.unclaims, fresh)
 	if len(back) == 0 {
 		return nil
 	}
@@ -108,10 +108,10 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 	}
 	left := d.lease.Remaining()
 	if left <= 0 {
-		d.fleet.Sent(ids[len(d.owed):], d.clock.Boot())
+		d.fleet.Sent(ids[len(d.unclaims):], d.clock.Boot())
 		return ErrNotLeading
 	}
-	d.owed = back
+	d.unclaims = back
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	switch _, err := d.store.Apply(ctx, changes); {
@@ -119,7 +119,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 		d.fleet.Drop(ids)
 		d.mu.Lock()
 		for i, t := range back {
-			d.buckets.give(t.ClassName, t.Executor, d.moment())
+			d.gates.buckets.refund(t.ClassName, t.Executor, d.gates.moment())
 			changes[i].Apply(t)
 		}
 		d.mu.Unlock()
@@ -128,6 +128,6 @@ func (d *Dispatcher) giveBack(ctx context.Context, fresh []*task.Task) error {
 	default:
 		return fmt.Errorf("give back %d claims: %w", len(ids), err)
 	}
-	d.owed = nil
+	d.unclaims = nil
 	return nil
 }

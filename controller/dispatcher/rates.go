@@ -6,22 +6,19 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// moment is the time by which tokens are counted: it never goes back.
-func (d *Dispatcher) moment() time.Time { return time.Unix(0, int64(d.clock.Boot())) }
-
 // buckets are the token buckets of the rates. Only a task that gets a node takes tokens, and one that certainly did not go there gives them back.
 type buckets struct {
-	all       *bucket
-	classes   byName
-	nodes     byName
-	throttled map[string]struct{} // nodes that placement was told to leave out, for want of a token
+	all     *bucket
+	classes bucketsByName
+	nodes   bucketsByName
+	limited map[string]struct{} // nodes that placement was told to leave out, for want of a token
 }
 
-// take takes the tokens of a task that gets a node. They are there.
-func (b *buckets) take(class, node string, now time.Time) { b.each(class, node, now, -1) }
+// spend takes the tokens of a task that gets a node. They are there.
+func (b *buckets) spend(class, node string, now time.Time) { b.each(class, node, now, -1) }
 
-// give gives them back.
-func (b *buckets) give(class, node string, now time.Time) { b.each(class, node, now, 1) }
+// refund gives them back.
+func (b *buckets) refund(class, node string, now time.Time) { b.each(class, node, now, 1) }
 
 func (b *buckets) each(class, node string, now time.Time, by float64) {
 	b.all.add(by, now)
@@ -88,8 +85,8 @@ func (b *bucket) wait(now time.Time) time.Duration {
 	return time.Duration((1-b.holds(now))/b.rate.PerSecond*float64(time.Second)) + rounding
 }
 
-// byName is the buckets of classes or of nodes. Those of names without a rate of their own are made when they are needed, as AnyNode says.
-type byName struct {
+// bucketsByName is the buckets of classes or of nodes. Those of names without a rate of their own are made when they are needed, as AnyNode says.
+type bucketsByName struct {
 	rates  map[string]store.Rate
 	byName map[string]*bucket
 }
@@ -98,7 +95,7 @@ type byName struct {
 const maxBuckets = 100_000
 
 // use takes over rates.
-func (b byName) use(rates map[string]store.Rate, now time.Time) byName {
+func (b bucketsByName) use(rates map[string]store.Rate, now time.Time) bucketsByName {
 	b.rates = rates
 	for name, old := range b.byName {
 		if r, ok := b.rate(name); ok {
@@ -110,7 +107,7 @@ func (b byName) use(rates map[string]store.Rate, now time.Time) byName {
 	return b
 }
 
-func (b byName) rate(name string) (store.Rate, bool) {
+func (b bucketsByName) rate(name string) (store.Rate, bool) {
 	if len(b.rates) == 0 {
 		return store.Rate{}, false
 	}
@@ -122,7 +119,7 @@ func (b byName) rate(name string) (store.Rate, bool) {
 }
 
 // of gives the bucket of a name; nil if it has no rate.
-func (b *byName) of(name string, now time.Time) *bucket {
+func (b *bucketsByName) of(name string, now time.Time) *bucket {
 	if len(b.rates) == 0 {
 		return nil
 	}

@@ -35,7 +35,7 @@ type round struct {
 	lost   int // claims
 	picks  []pick
 	ends   []task.Change // of tasks that are not to run
-	reads  []*line       // those that tasks were read of
+	reads  []*queueState // those that tasks were read of
 	over   bool          // something keeps all that wait
 }
 
@@ -45,45 +45,45 @@ type pick struct {
 	to     fleet.Target
 	change task.Change
 	claim  fleet.Claim
-	line   *line
+	queue  *queueState
 	dec    placement.Decision
 }
 
 // Round places what waits, as long as there is room. With list it looks for queues that it does not know; without, it goes on with those
 // that it knows.
 func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
-	if err := d.giveBack(ctx, nil); err != nil { // what is owed
+	if err := d.unclaim(ctx, nil); err != nil { // what is owed
 		return Outcome{}, err
 	}
 	began := d.clock.Boot()
-	r := round{now: d.clock.Now().UnixMilli(), moment: d.moment()}
-	if list || d.lines.going {
+	r := round{now: d.clock.Now().UnixMilli(), moment: d.gates.moment()}
+	if list || d.queues.going {
 		if err := d.list(ctx, list); err != nil {
 			return r.out, err
 		}
-		r.out.More = d.lines.going && !d.lines.stuck
+		r.out.More = d.queues.going && !d.queues.stuck
 	}
 	err := d.round(ctx, &r, list)
 	d.drop(r.picks) // an error has come between
 	if back := d.fleet.NextReturn(); back > 0 {
 		r.wait(max(back-d.clock.Boot(), time.Millisecond))
 	}
-	d.note(&r, began)
+	d.finishRound(&r, began)
 	return r.out, err
 }
 
 func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	d.mu.Lock()
-	r.wait(d.refresh())
-	d.cluster.Begin()
-	if slots, queue := d.room(); slots+queue == 0 && !list {
+	r.wait(d.picker.refresh())
+	d.picker.cluster.Begin()
+	if slots, prefetch := d.picker.capacity(); slots+prefetch == 0 && !list {
 		d.mu.Unlock()
 		return nil
 	}
-	unknown := d.enter(r)
+	unknown := d.enterQueues(r)
 	d.mu.Unlock()
-	for _, l := range unknown {
-		if err := d.read(ctx, r, l); err != nil {
+	for _, queue := range unknown {
+		if err := d.read(ctx, r, queue); err != nil {
 			return err
 		}
 		if len(r.ends) >= store.MaxBatch {
@@ -94,7 +94,7 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	}
 	for {
 		d.mu.Lock()
-		then, l := d.step(r)
+		then, queue := d.step(r)
 		d.mu.Unlock()
 		switch then {
 		case done:
@@ -107,7 +107,7 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 				return nil
 			}
 		case fetch:
-			if err := d.read(ctx, r, l); err != nil {
+			if err := d.read(ctx, r, queue); err != nil {
 				return err
 			}
 		}
@@ -115,82 +115,82 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 }
 
 // read reads on in a line and puts it into the round.
-func (d *Dispatcher) read(ctx context.Context, r *round, l *line) error {
+func (d *Dispatcher) read(ctx context.Context, r *round, queue *queueState) error {
 	d.mu.Lock()
-	limit := d.readSize(l, r.moment)
+	limit := d.readSize(queue, r.moment)
 	d.mu.Unlock()
-	if err := d.fetch(ctx, l, limit); err != nil {
+	if err := d.fetch(ctx, queue, limit); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.reads = append(r.reads, l)
-	d.admit(r, l)
+	r.reads = append(r.reads, queue)
+	d.admit(r, queue)
 	return nil
 }
 
-// enter puts lines into the round that could be placed and are not in it since the last one, and gives those of which nothing is known yet.
-func (d *Dispatcher) enter(r *round) []*line {
+// enterQueues puts lines into the round that could be placed and are not in it since the last one, and gives those of which nothing is known yet.
+func (d *Dispatcher) enterQueues(r *round) []*queueState {
 	goOn := d.cut
 	d.cut = false
 	if !goOn {
-		for _, l := range d.lines.passing {
-			l.from, l.passed = store.Place{}, false
+		for _, queue := range d.queues.passing {
+			queue.from, queue.passed = store.Place{}, false
 		}
-		clear(d.lines.passing)
-		d.lines.passing = d.lines.passing[:0]
+		clear(d.queues.passing)
+		d.queues.passing = d.queues.passing[:0]
 	}
-	d.wake(r)
+	d.unpark(r)
 	if !d.order.Continue(r.now) {
 		d.order.Begin(r.now)
-		for _, l := range d.lines.ordered.lines {
-			d.order.Push(&l.item)
+		for _, queue := range d.queues.ordered.queues {
+			d.order.Push(&queue.item)
 		}
 	}
-	for _, l := range slices.Backward(d.lines.free.lines) { // from behind, where leave takes what it moves from
-		if !l.passed {
-			d.push(r, l)
+	for _, queue := range slices.Backward(d.queues.free.queues) { // from behind, where leave takes what it moves from
+		if !queue.passed {
+			d.push(r, queue)
 		}
 	}
-	unknown := slices.Clone(d.lines.fresh.lines[:min(len(d.lines.fresh.lines), maxHeads)])
-	if len(d.lines.fresh.lines) > maxHeads || len(unknown) > 0 && d.lines.stuck { // of these, some may make room
+	unknown := slices.Clone(d.queues.fresh.queues[:min(len(d.queues.fresh.queues), maxHeads)])
+	if len(d.queues.fresh.queues) > maxHeads || len(unknown) > 0 && d.queues.stuck { // of these, some may make room
 		r.out.More = true
 	}
 	return unknown
 }
 
 // push puts a line into the round, if it could be placed.
-func (d *Dispatcher) push(r *round, l *line) {
-	if !d.waits(r, l) {
-		d.enqueue(l)
+func (d *Dispatcher) push(r *round, queue *queueState) {
+	if !d.parkIfBlocked(r, queue) {
+		d.enqueue(queue)
 	}
 }
 
 // enqueue puts a line into the order.
-func (d *Dispatcher) enqueue(l *line) {
-	l.item.Of = l
-	d.order.Push(&l.item)
-	d.lines.move(l, &d.lines.ordered)
+func (d *Dispatcher) enqueue(queue *queueState) {
+	queue.item.Of = queue
+	d.order.Push(&queue.item)
+	d.queues.move(queue, &d.queues.ordered)
 }
 
-// waits says whether something keeps a line waiting, and puts it where it belongs then.
-func (d *Dispatcher) waits(r *round, l *line) bool {
-	why, wait := d.keeps(l, r.moment)
+// parkIfBlocked says whether something keeps a line waiting, and puts it where it belongs then.
+func (d *Dispatcher) parkIfBlocked(r *round, queue *queueState) bool {
+	why, wait := d.picker.blocked(queue, r.moment)
 	if why != "" {
-		d.keep(r, l, why, wait)
+		d.park(r, queue, why, wait)
 	}
 	return why != ""
 }
 
-// keep deals with a line that something keeps waiting. With what keeps all, the round is at its end.
-func (d *Dispatcher) keep(r *round, l *line, why Reason, wait time.Duration) {
+// park deals with a line that something keeps waiting. With what keeps all, the round is at its end.
+func (d *Dispatcher) park(r *round, queue *queueState, why Reason, wait time.Duration) {
 	r.wait(wait)
-	if ofAll(why) {
+	if blocksAll(why) {
 		r.over = true
-		d.enqueue(l)
+		d.enqueue(queue)
 		return
 	}
-	d.lines.park(l, why)
+	d.queues.park(queue, why)
 }
 
 // wait notes that tasks wait for a token.
@@ -205,23 +205,23 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // admit puts a line into the round whose tasks were read, if there are any. Those that can never run end here, even if the line waits.
-func (d *Dispatcher) admit(r *round, l *line) {
-	for len(l.left()) > 0 {
-		c, never := d.never(&l.left()[0], r.now)
+func (d *Dispatcher) admit(r *round, queue *queueState) {
+	for len(queue.left()) > 0 {
+		c, never := d.cannotRun(&queue.left()[0], r.now)
 		if !never {
 			break
 		}
 		r.ends = append(r.ends, c)
 		r.looked++
-		l.at++
+		queue.at++
 	}
 	switch {
-	case len(l.left()) > 0:
-		l.head(&l.left()[0])
-		d.push(r, l)
-	case l.more && len(l.tasks) > 0: // they all end: others may stand behind them
-		d.push(r, l)
-	case l.more: // none of them decoded
+	case len(queue.left()) > 0:
+		queue.setHead(&queue.left()[0])
+		d.push(r, queue)
+	case queue.more && len(queue.tasks) > 0: // they all end: others may stand behind them
+		d.push(r, queue)
+	case queue.more: // none of them decoded
 		r.out.More = true
 	}
 }
@@ -236,13 +236,13 @@ const (
 )
 
 // step goes on with the line that comes next until something has to be read or written.
-func (d *Dispatcher) step(r *round) (next, *line) {
+func (d *Dispatcher) step(r *round) (next, *queueState) {
 	for {
 		if len(r.picks) == store.MaxBatch || len(r.ends) >= store.MaxBatch {
 			return flush, nil
 		}
-		slots, queue := d.cluster.Free()
-		if slots+queue == 0 {
+		slots, prefetch := d.picker.cluster.Free()
+		if slots+prefetch == 0 {
 			return done, nil
 		}
 		if r.looked >= maxTasks {
@@ -256,48 +256,48 @@ func (d *Dispatcher) step(r *round) (next, *line) {
 		if it == nil {
 			return done, nil
 		}
-		l, _ := it.Of.(*line)
-		if l.in != &d.lines.ordered { // it was removed
+		queue, _ := it.Of.(*queueState)
+		if queue.in != &d.queues.ordered { // it was removed
 			continue
 		}
-		d.lines.move(l, &d.lines.free)
-		if len(l.left()) == 0 {
-			if d.waits(r, l) { // since what came before it took what it needs
+		d.queues.move(queue, &d.queues.free)
+		if len(queue.left()) == 0 {
+			if d.parkIfBlocked(r, queue) { // since what came before it took what it needs
 				continue
 			}
-			return fetch, l
+			return fetch, queue
 		}
-		if d.try(r, l, it) {
-			d.advance(l)
+		if d.placeHead(r, queue, it) {
+			d.advance(queue)
 		}
 	}
 }
 
 // readSize is how many tasks to read of a line: what may have room and tokens, shared with the other lines, and twice as many each time that
 // was not enough.
-func (d *Dispatcher) readSize(l *line, now time.Time) int {
-	slots, queue := d.cluster.Free()
-	fit := (slots + queue) / max(l.request.Slots, 1)
-	fit = min(fit/max(len(d.lines.byName), 1), d.buckets.all.tokens(now))
-	if l.known {
-		fit = min(fit, d.buckets.classes.of(l.class, now).tokens(now))
+func (d *Dispatcher) readSize(queue *queueState, now time.Time) int {
+	slots, prefetch := d.picker.cluster.Free()
+	fit := (slots + prefetch) / max(queue.request.Slots, 1)
+	fit = min(fit/max(len(d.queues.byName), 1), d.gates.buckets.all.tokens(now))
+	if queue.known {
+		fit = min(fit, d.gates.buckets.classes.of(queue.class, now).tokens(now))
 	}
-	return min(max(fit, 2*l.read, minRead), store.MaxBatch)
+	return min(max(fit, 2*queue.read, minRead), store.MaxBatch)
 }
 
 // advance goes on to the next task of a line. One that is yet to be read stands where the last one stood, until its turn comes.
-func (d *Dispatcher) advance(l *line) {
-	l.at++
+func (d *Dispatcher) advance(queue *queueState) {
+	queue.at++
 	switch {
-	case len(l.left()) > 0:
-		l.head(&l.left()[0])
-		d.enqueue(l)
-	case l.more:
-		d.enqueue(l)
-	case l.from.Set:
-		l.passed = true
+	case len(queue.left()) > 0:
+		queue.setHead(&queue.left()[0])
+		d.enqueue(queue)
+	case queue.more:
+		d.enqueue(queue)
+	case queue.from.Set:
+		queue.passed = true
 	default:
-		d.lines.remove(l)
+		d.queues.remove(queue)
 	}
 }
 

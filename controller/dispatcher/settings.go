@@ -21,21 +21,21 @@ type settings struct {
 func (d *Dispatcher) Use(s store.Dispatcher) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.Version < d.settings.version {
+	if s.Version < d.gates.settings.version {
 		return false
 	}
-	newer := s.Version > d.settings.version
-	d.settings = settings{version: s.Version, strategy: Strategy(&s, d.cfg.Strategy), paused: s.Paused, classes: set(s.PausedClasses),
+	newer := s.Version > d.gates.settings.version
+	d.gates.settings = settings{version: s.Version, strategy: Strategy(&s, d.cfg.Strategy), paused: s.Paused, classes: set(s.PausedClasses),
 		namespaces: set(s.PausedNamespaces), limits: s.NamespaceLimits, pools: s.Pools}
-	now := d.moment()
-	d.buckets.all = d.buckets.all.at(s.Rate, now)
-	d.buckets.classes = d.buckets.classes.use(s.ClassRates, now)
-	d.buckets.nodes = d.buckets.nodes.use(s.NodeRates, now)
+	now := d.gates.moment()
+	d.gates.buckets.all = d.gates.buckets.all.at(s.Rate, now)
+	d.gates.buckets.classes = d.gates.buckets.classes.use(s.ClassRates, now)
+	d.gates.buckets.nodes = d.gates.buckets.nodes.use(s.NodeRates, now)
 	if len(s.NodeRates) == 0 {
-		for id := range d.buckets.throttled {
-			d.cluster.SetRateLimited(id, false)
+		for id := range d.gates.buckets.limited {
+			d.picker.cluster.SetRateLimited(id, false)
 		}
-		clear(d.buckets.throttled)
+		clear(d.gates.buckets.limited)
 	}
 	return newer
 }
@@ -62,7 +62,7 @@ const maxRecalled = 1000
 // Recallable gives claims that were sent, have not begun, and would not be sent now, since a person has paused what they are of.
 func (d *Dispatcher) Recallable() []fleet.Claim {
 	d.mu.Lock()
-	s := d.settings
+	s := d.gates.settings
 	d.mu.Unlock()
 	if !s.paused && len(s.classes) == 0 && len(s.namespaces) == 0 {
 		return nil

@@ -61,8 +61,8 @@ func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
 		}
 		next = loop.After(wait)
 	}
-	if step := r.throttle(); step > 0 {
-		next = next.RestFirst(breaths[step-1])
+	if step := r.gates.slowdown(); step > 0 {
+		next = next.RestFirst(slowdowns[step-1])
 	}
 	if out.Placed == 0 {
 		next = next.KeepBackoff() // a round without work does not show that publishing works again

@@ -15,51 +15,51 @@ import (
 // maxHolders bounds how many tasks or nodes a sentence names.
 const maxHolders = 3
 
-// words says a reason as sentences, and what would help.
-func (d *Dispatcher) words(l *line, e *Explanation) (text, help string) {
-	s := &d.settings
+// describe says a reason as sentences, and what would help.
+func (d *Dispatcher) describe(queue *queueState, e *Explanation) (text, help string) {
+	s := &d.gates.settings
 	switch e.Reason { //nolint:exhaustive // the others are placement's
 	case DispatcherPaused:
 		return "The dispatcher is paused.", "Resume it: skalds dispatcher resume"
 	case ClassPaused:
-		return fmt.Sprintf("The class %s is paused.", l.class), "Resume it: skalds dispatcher resume --class " + ShellWord(l.class)
+		return fmt.Sprintf("The class %s is paused.", queue.class), "Resume it: skalds dispatcher resume --class " + ShellWord(queue.class)
 	case NamespacePaused:
-		flag := "skalds dispatcher resume --namespace " + ShellWord(l.item.Namespace)
-		if l.item.Namespace == "" {
+		flag := "skalds dispatcher resume --namespace " + ShellWord(queue.item.Namespace)
+		if queue.item.Namespace == "" {
 			return "Tasks without a namespace are paused.", "Resume them: " + flag
 		}
-		return fmt.Sprintf("The namespace %s is paused.", l.item.Namespace), "Resume it: " + flag
+		return fmt.Sprintf("The namespace %s is paused.", queue.item.Namespace), "Resume it: " + flag
 	case Throttled:
-		return d.throttled()
+		return d.describeBackPressure()
 	case RateLimited:
-		return d.limited(d.buckets.all, "tasks", "")
+		return d.describeRate(d.gates.buckets.all, "tasks", "")
 	case ClassRateLimited:
-		return d.limited(d.buckets.classes.of(l.class, d.moment()), "tasks of the class "+l.class, " --class "+ShellWord(l.class))
+		return d.describeRate(d.gates.buckets.classes.of(queue.class, d.gates.moment()), "tasks of the class "+queue.class, " --class "+ShellWord(queue.class))
 	case NamespaceFull:
-		what := "of the namespace " + l.item.Namespace
-		if l.item.Namespace == "" {
+		what := "of the namespace " + queue.item.Namespace
+		if queue.item.Namespace == "" {
 			what = "without a namespace"
 		}
-		inUse, limit := d.fleet.NamespaceCount(l.item.Namespace), s.limits[l.item.Namespace]
-		return d.taken(inUse, what, limit, func(c *fleet.Claim) bool { return c.Namespace == l.item.Namespace }),
-			orRaise(inUse, limit, "skalds limit set namespace N --namespace "+ShellWord(l.item.Namespace))
+		inUse, limit := d.fleet.NamespaceCount(queue.item.Namespace), s.limits[queue.item.Namespace]
+		return d.describeFull(inUse, what, limit, func(c *fleet.Claim) bool { return c.Namespace == queue.item.Namespace }),
+			orRaise(inUse, limit, "skalds limit set namespace N --namespace "+ShellWord(queue.item.Namespace))
 	case KeyBusy:
-		inUse := d.fleet.KeyCount(l.key)
-		return d.taken(inUse, fmt.Sprintf("with the concurrency key %q", l.key), l.keyLimit, func(c *fleet.Claim) bool { return c.HasKey(l.key) }),
+		inUse := d.fleet.KeyCount(queue.key)
+		return d.describeFull(inUse, fmt.Sprintf("with the concurrency key %q", queue.key), queue.keyLimit, func(c *fleet.Claim) bool { return c.HasKey(queue.key) }),
 			waitFor(inUse) + "; skalds task explain ID says how far it is."
 	case PoolFull:
-		inUse, limit := d.fleet.PoolCount(l.pool), s.pools[l.pool]
-		return d.taken(inUse, "of the pool "+l.pool, limit, func(c *fleet.Claim) bool { return c.InPool(l.pool) }),
-			orRaise(inUse, limit, "skalds limit set pool N --pool "+ShellWord(l.pool))
+		inUse, limit := d.fleet.PoolCount(queue.pool), s.pools[queue.pool]
+		return d.describeFull(inUse, "of the pool "+queue.pool, limit, func(c *fleet.Claim) bool { return c.InPool(queue.pool) }),
+			orRaise(inUse, limit, "skalds limit set pool N --pool "+ShellWord(queue.pool))
 	case NotLookedAt:
 		return fmt.Sprintf("The leader has not looked at them yet: it looks at %d new queues in a round, and knows %d at once.", maxHeads, maxLines),
 			"Wait a moment. If it stays so, look whether rounds fail: skalds dispatcher status, and the leader's log."
 	case PoolUnknown:
-		return fmt.Sprintf("There is no pool %q.", l.pool), "Make it: skalds limit set pool N --pool " + ShellWord(l.pool)
+		return fmt.Sprintf("There is no pool %q.", queue.pool), "Make it: skalds limit set pool N --pool " + ShellWord(queue.pool)
 	}
 	text, help = e.Placement.Describe()
 	if e.Reason == placement.AntiAffinity {
-		text += fmt.Sprintf(" The key is %q, and held by %s.", l.anti, d.holders(func(c *fleet.Claim) bool { return c.AntiAffinityKey == l.anti }))
+		text += fmt.Sprintf(" The key is %q, and held by %s.", queue.anti, d.holders(func(c *fleet.Claim) bool { return c.AntiAffinityKey == queue.anti }))
 	}
 	if e.Reason != Ready && len(e.NotTaking) > 0 {
 		var parts []string
@@ -88,21 +88,21 @@ func orRaise(n, limit int, command string) string {
 	return waitFor(n) + ", or raise the limit: " + command
 }
 
-// limited says what a rate lets through.
-func (d *Dispatcher) limited(b *bucket, what, flag string) (text, help string) {
+// describeRate says what a rate lets through.
+func (d *Dispatcher) describeRate(b *bucket, what, flag string) (text, help string) {
 	command := "skalds limit set rate N" + flag
 	if b == nil || b.rate.PerSecond == 0 {
 		return fmt.Sprintf("No %s may start: their rate is 0.", what), "Raise it: " + command
 	}
 	text = fmt.Sprintf("At most %v %s may start a second", b.rate.PerSecond, what)
-	if wait := b.wait(d.moment()); wait > 0 {
+	if wait := b.wait(d.gates.moment()); wait > 0 {
 		text += fmt.Sprintf("; the next one in %s", wait.Round(10*time.Millisecond))
 	}
 	return text + ".", "Wait, or raise the rate: " + command
 }
 
-// throttled says which nodes have been sent tasks and have not started them.
-func (d *Dispatcher) throttled() (text, help string) {
+// describeBackPressure says which nodes have been sent tasks and have not started them.
+func (d *Dispatcher) describeBackPressure() (text, help string) {
 	by := make(map[string]int)
 	for _, c := range d.fleet.Unbegun(func(*fleet.Claim) bool { return true }, d.cfg.MaxPending) {
 		by[c.Node]++
@@ -118,8 +118,8 @@ func (d *Dispatcher) throttled() (text, help string) {
 		"Wait; if a node starts nothing, look at it (skalds nodes show ID), or raise DISPATCHER_MAX_PENDING and restart the controllers."
 }
 
-// taken says that as many tasks are on nodes as may be, and which.
-func (d *Dispatcher) taken(n int, what string, limit int, matches func(*fleet.Claim) bool) string {
+// describeFull says that as many tasks are on nodes as may be, and which.
+func (d *Dispatcher) describeFull(n int, what string, limit int, matches func(*fleet.Claim) bool) string {
 	if limit == 0 {
 		return fmt.Sprintf("No task %s may be on a node: the limit is 0.", what)
 	}
