@@ -131,6 +131,7 @@ func (d *Dispatcher) finishRound(r *round, began time.Duration) {
 	for _, queue := range r.reads {
 		queue.tasks, queue.at, queue.more, queue.read = nil, 0, false, 0
 	}
+	d.queues.endedBy = r.endedBy
 	d.status.Rounds++
 	d.status.Placed += int64(r.out.Placed)
 	d.status.Failed += int64(r.out.Failed)

@@ -50,9 +50,13 @@ func (d *Dispatcher) Explain(t *task.Task) Explanation {
 		e.Placement, e.Reason = &p, p.Reason
 		e.NotTaking = d.notTaking()
 	}
-	if e.Reason == "" {
-		e.Reason = Ready
+	if known, ok := d.queues.byName[queue.name]; ok && e.Reason == "" {
+		if e.Reason = d.behind(known, t.ID); e.Reason != "" {
+			e.Text, e.Help = d.describeBehind(&queue, &e)
+			return e
+		}
 	}
+	e.Reason = cmp.Or(e.Reason, Ready)
 	e.Text, e.Help = d.describe(&queue, &e)
 	return e
 }
@@ -110,8 +114,13 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 		if !ok {
 			queue = &queueState{name: name}
 		}
-		kept, _ := d.picker.blocked(queue, now)
-		why := cmp.Or(kept, Ready)
+		blocked, _ := d.picker.blocked(queue, now)
+		first := "" // of several tasks, the first alone is placed next
+		if depths[name] == 1 {
+			first = queue.item.ID
+		}
+		behind := d.behind(queue, first)
+		why := cmp.Or(blocked, behind, Ready)
 		g := groups[why]
 		if g == nil {
 			g = &Group{Reason: why}
@@ -124,7 +133,11 @@ func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 			if why == placement.NoEligibleNode {
 				e.NotTaking = d.notTaking()
 			}
-			g.Text, g.Help = d.describe(queue, &e)
+			if blocked == "" && behind != "" {
+				g.Text, g.Help = d.describeBehind(queue, &e)
+			} else {
+				g.Text, g.Help = d.describe(queue, &e)
+			}
 		}
 		g.Tasks += depths[name]
 		g.Queues++

@@ -109,7 +109,7 @@ func (d *Dispatcher) counts() map[Reason]int {
 	each := func(list []*queueState) {
 		for _, queue := range list {
 			why, _ := d.picker.blocked(queue, now)
-			by[cmp.Or(why, Ready)]++
+			by[cmp.Or(why, d.behind(queue, queue.item.ID), Ready)]++
 		}
 	}
 	each(d.queues.fresh.queues)

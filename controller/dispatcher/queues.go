@@ -76,6 +76,8 @@ type queues struct {
 	stuck  bool          // it waits for queues that make room
 	evict  []*queueState
 
+	endedBy Reason // what ended the last round before all queues were looked at; empty = nothing
+
 	fresh       queueSet      // of which nothing is known
 	free        queueSet      // that the next round is to look at
 	ordered     queueSet      // that stand in the order, since nothing kept them waiting when they came there

@@ -28,15 +28,15 @@ const (
 
 // round is what one round goes by.
 type round struct {
-	now    int64 // epoch ms
-	moment time.Time
-	out    Outcome
-	looked int // tasks
-	lost   int // claims
-	picks  []pick
-	ends   []task.Change // of tasks that are not to run
-	reads  []*queueState // those that tasks were read of
-	over   bool          // something keeps all that wait
+	now     int64 // epoch ms
+	moment  time.Time
+	out     Outcome
+	looked  int // tasks
+	lost    int // claims
+	picks   []pick
+	ends    []task.Change // of tasks that are not to run
+	reads   []*queueState // those that tasks were read of
+	endedBy Reason        // what keeps all that are left waiting
 }
 
 // pick is a task, the node it goes to, and the line it came from.
@@ -77,6 +77,7 @@ func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
 	r.wait(d.picker.refresh())
 	d.picker.cluster.Begin()
 	if slots, prefetch := d.picker.capacity(); slots+prefetch == 0 && !list {
+		r.endedBy = placement.NodesFull
 		d.mu.Unlock()
 		return nil
 	}
@@ -186,7 +187,7 @@ func (d *Dispatcher) parkIfBlocked(r *round, queue *queueState) bool {
 func (d *Dispatcher) park(r *round, queue *queueState, why Reason, wait time.Duration) {
 	r.wait(wait)
 	if blocksAll(why) {
-		r.over = true
+		r.endedBy = why
 		d.enqueue(queue)
 		return
 	}
@@ -243,13 +244,14 @@ func (d *Dispatcher) step(r *round) (next, *queueState) {
 		}
 		slots, prefetch := d.picker.cluster.Free()
 		if slots+prefetch == 0 {
+			r.endedBy = placement.NodesFull
 			return done, nil
 		}
 		if r.looked >= maxTasks {
 			r.out.More, d.cut = true, true
 			return done, nil
 		}
-		if r.over {
+		if r.endedBy != "" {
 			return done, nil
 		}
 		it := d.order.Next()
