@@ -158,7 +158,8 @@ func TestTheGraceBeginsWithTheAssignmentIfThatIsLater(t *testing.T) {
 	}
 }
 
-// What its node lists as ended has a report that is on its way, for as long as Kafka is away; the run may have been in time.
+// What its node lists as ended has a report that is on its way, for as long as Kafka is away; the run may have been in
+// time.
 func TestWhatItsNodeListsAsEndedIsNotEndedHere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -1,17 +1,20 @@
-// Package election decides which controller leads. The store's one leader document is the authority; local time only bounds trust in it.
+// Package election decides which controller leads. The leader's document in the store is the authority. Local time
+// only bounds how long a leader trusts it.
 //
-//	            counter stood still for LEADER_LEASE, or nobody holds it: swap, higher term
+//	            the counter has not changed for LEADER_LEASE, or nobody leads: swap, with a higher term
 //	follower  --------------------------------------------------------------------->  leader
 //	   ^                                                                                 |
-//	   |   renewal refused, or none acknowledged before the trust ends                   | every LEADER_LEASE/4:
-//	   +---------------------------------------------------------------------------------+ swap counter+1
+//	   |   a renewal is refused, or none is acknowledged before the trust ends           | every LEADER_LEASE/4:
+//	   +---------------------------------------------------------------------------------+ swap, with counter+1
 //
-// Trust ends three quarters of LEADER_LEASE after the last acknowledged renewal was SENT, while a contender waits the whole of it from
-// the end of the read that showed the counter first: with clocks that drift apart by less than 10 %, an old leader has stopped before a
-// new one begins. Should two lead nevertheless, every write of theirs is a compare-and-set, and nodes refuse the lower term.
+// A leader's trust ends three quarters of LEADER_LEASE after it SENT the last acknowledged renewal. A contender waits
+// for the whole of LEADER_LEASE, from the end of the read that first showed the counter. If the clocks drift apart by
+// less than 10 %, an old leader has stopped before a new one begins. Should two lead nevertheless, each of their writes
+// is a compare-and-set, and nodes refuse the lower term.
 //
-// A term is higher than the document's, than any that this process has read, and no lower than the seconds of the epoch. So it is higher
-// than what nodes know even where the document is gone, or an older one is back, with the store that held it. No wait goes by that clock.
+// A new term is higher than the document's and than any that this process has read, and at least the time in seconds
+// since the epoch. So it is higher than what nodes know even if the store has lost the document or restored an older
+// one. No wait depends on the wall clock.
 package election
 
 import (
@@ -24,40 +27,41 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// Config names a contender.
+// Config describes a contender.
 type Config struct {
 	ID      string        // run id of this controller process
 	Address string        // where its API listens
 	Mode    string        // its SYSTEM_CONTROLLER_MODE
-	Over    []string      // modes of holders from which it takes over at once
+	Over    []string      // modes of leaders that it replaces at once
 	Lease   time.Duration // LEADER_LEASE
 }
 
 // Interval is the time between two rounds.
 func (c Config) Interval() time.Duration { return c.Lease / 4 }
 
-// Elector is one contender.
+// Elector is one contender in the election.
 type Elector struct {
 	cfg   Config
 	store store.Leases
 	clock clock.Clock
 
-	seen   store.Leader  // the document as read last
-	seenAt time.Duration // end of the first read that showed it so
-	read   bool          // seen holds
-	term   int64         // the highest that was read
+	seen   store.Leader  // the document as last read
+	seenAt time.Duration // end of the first read that returned seen
+	read   bool          // seen is set
+	term   int64         // the highest term read so far
 
 	mu      sync.Mutex
 	lease   *Lease       // nil = follower
-	present store.Leader // as seen, for others to ask
+	present store.Leader // copy of seen, for other goroutines
 }
 
-// New makes a contender.
+// New returns a contender.
 func New(cfg Config, s store.Leases, c clock.Clock) *Elector {
 	return &Elector{cfg: cfg, store: s, clock: c}
 }
 
-// Lease is one leadership. It ends for good; a new one has a higher term.
+// Lease is one leadership. Once it has ended it stays ended; a new leadership has a higher term. It is safe for
+// concurrent use.
 type Lease struct {
 	clock  clock.Clock
 	holder string
@@ -68,13 +72,14 @@ type Lease struct {
 	over  bool
 }
 
-// Term is the leadership's term.
+// Term returns the leadership's term.
 func (l *Lease) Term() int64 { return l.term }
 
-// Wrote says whether the document is this leadership's.
+// Wrote reports whether this leadership wrote the document.
 func (l *Lease) Wrote(doc store.Leader) bool { return doc.Holder == l.holder && doc.Term == l.term }
 
-// Remaining is how long the leadership may be trusted without another renewal; zero or less when it is over.
+// Remaining returns how long the leadership may be trusted without another renewal. It is zero or less when the
+// leadership is over.
 func (l *Lease) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +89,7 @@ func (l *Lease) Remaining() time.Duration {
 	return l.until - l.clock.Boot()
 }
 
-// Valid says whether the leadership may be trusted.
+// Valid reports whether the leadership may be trusted.
 func (l *Lease) Valid() bool { return l.Remaining() > 0 }
 
 func (l *Lease) extend(until time.Duration) {
@@ -99,124 +104,128 @@ func (l *Lease) end() {
 	l.over = true
 }
 
-// Present gives the leader's document as this controller read it last, and its own leadership, nil if it follows.
-func (l *Elector) Present() (store.Leader, *Lease) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.present, l.lease
+// Present returns the leader's document as this controller last read it, and its own leadership, which is nil while it
+// follows. It is safe for concurrent use.
+func (e *Elector) Present() (store.Leader, *Lease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.present, e.lease
 }
 
-// Round renews, or looks whether to take over. It gives the present leadership, nil while it follows.
-func (l *Elector) Round(ctx context.Context) (*Lease, error) {
-	err := l.round(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lease != nil && !l.lease.Valid() {
-		l.lease.end()
-		l.lease = nil
+// Round renews the leadership, or takes it over if it is free. It returns this controller's leadership, which is nil
+// while it follows.
+func (e *Elector) Round(ctx context.Context) (*Lease, error) {
+	err := e.round(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lease != nil && !e.lease.Valid() {
+		e.lease.end()
+		e.lease = nil
 	}
-	l.present = l.seen
-	return l.lease, err
+	e.present = e.seen
+	return e.lease, err
 }
 
-func (l *Elector) round(ctx context.Context) error {
-	if lease := l.held(); lease != nil && lease.Valid() {
-		sent := l.clock.Boot()
-		next := l.seen
+func (e *Elector) round(ctx context.Context) error {
+	if lease := e.held(); lease != nil && lease.Valid() {
+		sent := e.clock.Boot()
+		next := e.seen
 		next.Counter++
-		ok, err := l.store.SwapLeader(ctx, l.seen, next)
+		ok, err := e.store.SwapLeader(ctx, e.seen, next)
 		if err != nil {
-			// The outcome is unknown: the next round reads what is there.
-			return l.reread(ctx, lease, err)
+			// The outcome is unknown, so read the document.
+			return e.reread(ctx, lease, err)
 		}
 		if ok {
-			l.note(next)
-			lease.extend(sent + l.trust())
+			e.remember(next)
+			lease.extend(sent + e.trust())
 			return nil
 		}
-		return l.reread(ctx, lease, nil)
+		return e.reread(ctx, lease, nil)
 	}
-	if err := l.look(ctx); err != nil {
+	if err := e.readDocument(ctx); err != nil {
 		return err
 	}
-	if !l.free() {
+	if !e.free() {
 		return nil
 	}
-	sent := l.clock.Boot()
-	next := store.Leader{Holder: l.cfg.ID, Address: l.cfg.Address, Mode: l.cfg.Mode, Term: max(l.term+1, l.clock.Now().Unix()), Counter: l.seen.Counter + 1}
-	ok, err := l.store.SwapLeader(ctx, l.seen, next)
+	sent := e.clock.Boot()
+	next := store.Leader{Holder: e.cfg.ID, Address: e.cfg.Address, Mode: e.cfg.Mode,
+		Term: max(e.term+1, e.clock.Now().Unix()), Counter: e.seen.Counter + 1}
+	ok, err := e.store.SwapLeader(ctx, e.seen, next)
 	if err != nil || !ok {
 		return err
 	}
-	l.note(next)
-	lease := &Lease{clock: l.clock, holder: next.Holder, term: next.Term, until: sent + l.trust()}
-	l.mu.Lock()
-	l.lease = lease
-	l.mu.Unlock()
+	e.remember(next)
+	lease := &Lease{clock: e.clock, holder: next.Holder, term: next.Term, until: sent + e.trust()}
+	e.mu.Lock()
+	e.lease = lease
+	e.mu.Unlock()
 	return nil
 }
 
-// reread finds out after a renewal without a yes whether the document is still this leadership's.
-func (l *Elector) reread(ctx context.Context, lease *Lease, cause error) error {
-	if err := l.look(ctx); err != nil {
+// reread finds out whether the document is still this leadership's, after a renewal that did not succeed.
+func (e *Elector) reread(ctx context.Context, lease *Lease, cause error) error {
+	if err := e.readDocument(ctx); err != nil {
 		if cause != nil {
 			return cause
 		}
 		return err
 	}
-	if !lease.Wrote(l.seen) {
+	if !lease.Wrote(e.seen) {
 		lease.end()
 	}
 	return cause
 }
 
-// look reads the document.
-func (l *Elector) look(ctx context.Context) error {
-	doc, err := l.store.Leader(ctx)
+// readDocument reads the document and remembers it.
+func (e *Elector) readDocument(ctx context.Context) error {
+	doc, err := e.store.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	l.note(doc)
+	e.remember(doc)
 	return nil
 }
 
-func (l *Elector) note(doc store.Leader) {
-	if !l.read || doc != l.seen {
-		l.seen, l.seenAt, l.read = doc, l.clock.Boot(), true
-		l.term = max(l.term, doc.Term)
+func (e *Elector) remember(doc store.Leader) {
+	if !e.read || doc != e.seen {
+		e.seen, e.seenAt, e.read = doc, e.clock.Boot(), true
+		e.term = max(e.term, doc.Term)
 	}
 }
 
-// free says whether the document may be taken: nobody holds it, it is this process's own from a leadership that is over, its holder has
-// a mode that gives way, or its counter has stood still for the lease.
-func (l *Elector) free() bool {
-	if l.seen.Holder == "" || l.seen.Holder == l.cfg.ID {
+// free reports whether this controller may take the leadership: nobody holds it, it is this process's own from a
+// leadership that is over, its holder has a mode that yields to this one, or its counter has not changed for the lease.
+func (e *Elector) free() bool {
+	if e.seen.Holder == "" || e.seen.Holder == e.cfg.ID {
 		return true
 	}
-	if slices.Contains(l.cfg.Over, l.seen.Mode) {
+	if slices.Contains(e.cfg.Over, e.seen.Mode) {
 		return true
 	}
-	return l.clock.Boot()-l.seenAt > l.cfg.Lease
+	return e.clock.Boot()-e.seenAt > e.cfg.Lease
 }
 
-func (l *Elector) trust() time.Duration { return l.cfg.Lease * 3 / 4 }
+func (e *Elector) trust() time.Duration { return e.cfg.Lease * 3 / 4 }
 
-func (l *Elector) held() *Lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lease
+func (e *Elector) held() *Lease {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lease
 }
 
-// Release gives the leadership up, so that another takes over at once. What this controller does as a leader must have ended before.
-func (l *Elector) Release(ctx context.Context) error {
-	lease := l.held()
+// Release gives up the leadership, so that another controller takes over at once. Everything that this controller does
+// as the leader must have ended before.
+func (e *Elector) Release(ctx context.Context) error {
+	lease := e.held()
 	if lease == nil {
 		return nil
 	}
 	lease.end()
-	l.mu.Lock()
-	l.lease = nil
-	l.mu.Unlock()
-	_, err := l.store.SwapLeader(ctx, l.seen, store.Leader{Term: l.seen.Term, Counter: l.seen.Counter + 1})
+	e.mu.Lock()
+	e.lease = nil
+	e.mu.Unlock()
+	_, err := e.store.SwapLeader(ctx, e.seen, store.Leader{Term: e.seen.Term, Counter: e.seen.Counter + 1})
 	return err
 }

@@ -206,7 +206,8 @@ func TestOneThatDispatchesTakesOverFromOneThatMonitors(t *testing.T) {
 	}
 }
 
-// TestTermsGoOnInAnotherStore: the store is new, or an older one is back. Nodes that live on have seen the terms of the one before.
+// TestTermsGoOnInAnotherStore: the store is new, or an older one is back. Nodes that live on have seen the terms of the
+// one before.
 func TestTermsGoOnInAnotherStore(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

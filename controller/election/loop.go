@@ -9,26 +9,27 @@ import (
 
 // Term is what a controller does under one lease.
 type Term interface {
-	// StopActing returns when the term claims, sends and reassigns no more. It goes on listening.
+	// StopActing returns when the term no longer claims, sends or reassigns. The term still listens.
 	StopActing()
-	// Stop returns when all of it has ended.
+	// Stop returns when everything that the term runs has ended.
 	Stop()
 }
 
 // candidacy is the state of an elector's loop.
 type candidacy struct {
 	*Elector
-	begin   func(ctx context.Context, lease *Lease) Term
-	log     *slog.Logger
-	present *Lease // as of the last round
-	of      *Lease // of term
-	term    Term   // the present one, or the one that goes on listening; nil = none
+	begin     func(ctx context.Context, lease *Lease) Term
+	log       *slog.Logger
+	present   *Lease // as of the last round
+	term      Term   // the present one, or an old one that still listens; nil = none
+	termLease *Lease // the lease that term began with
 }
 
 // Loop returns the loop that takes part in the election, and begins a term with each lease that it wins.
 //
-// A term whose lease is over acts no more, but it goes on listening: nodes that neither it nor the registry confirms would stop. It ends
-// when this process leads anew, or when the leader's document is seen not to be of it any more.
+// A term whose lease is over stops acting but still listens: nodes that neither it nor the registry confirms would
+// stop. The term ends when this process leads again, or when the leader's document turns out not to be the term's any
+// more.
 func (e *Elector) Loop(begin func(ctx context.Context, lease *Lease) Term, log *slog.Logger) loop.Loop {
 	c := &candidacy{Elector: e, begin: begin, log: log}
 	return loop.Loop{
@@ -41,7 +42,7 @@ func (e *Elector) Loop(begin func(ctx context.Context, lease *Lease) Term, log *
 }
 
 func (c *candidacy) step(ctx context.Context, _ loop.Wake) (loop.Next, error) {
-	// The bound is of the round alone: what the step begins lasts.
+	// Only the round has a deadline: the term that the step begins outlives it.
 	round, cancel := context.WithTimeout(ctx, c.cfg.Lease)
 	lease, err := c.Round(round)
 	cancel()
@@ -51,11 +52,11 @@ func (c *candidacy) step(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 			c.term.StopActing()
 		}
 	}
-	if doc, _ := c.Present(); c.term != nil && !c.of.Wrote(doc) {
+	if doc, _ := c.Present(); c.term != nil && !c.termLease.Wrote(doc) {
 		c.stop()
 	}
 	if lease != nil && c.term == nil {
-		c.of, c.term = lease, c.begin(ctx, lease)
+		c.termLease, c.term = lease, c.begin(ctx, lease)
 	}
 	return loop.After(c.cfg.Interval()), err
 }
@@ -72,6 +73,6 @@ func (c *candidacy) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Lease)
 	defer cancel()
 	if err := c.Release(ctx); err != nil {
-		c.log.Debug("the leadership was not released; it ends by itself", "error", err)
+		c.log.Debug("the leadership was not released; it expires by itself", "error", err)
 	}
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/skalds-go/skalds/pkg/loop"
 )
 
-// confirmTimeout bounds one publish of confirmations: a partition that takes nothing must not hold up the others for long.
+// confirmTimeout bounds one publish of confirmations: a partition that accepts nothing must not hold up the others for
+// long.
 const confirmTimeout = 500 * time.Millisecond
 
-// unconfirmed are heartbeats that nodes sent over task.status, since the registry did not answer them. Confirming them takes no store and
-// no lease: a leader goes on with it until a node has seen a higher term. See docs/adr/0006.
+// unconfirmed are heartbeats that nodes sent over task.status because the registry did not answer them. Confirming them
+// needs neither the store nor a lease: a leader does it until a node has seen a higher term. See docs/adr/0006.
 type unconfirmed struct {
 	wake loop.Wake
 
@@ -37,7 +38,7 @@ func (s *Service) observe(records []kafka.Record) {
 		if !isHeartbeat(&records[i]) {
 			continue
 		}
-		if st, err := events.DecodeStatus(records[i].Value); err == nil && st.Heartbeat != nil { // else Round puts it into quarantine
+		if st, err := events.DecodeStatus(records[i].Value); err == nil && st.Heartbeat != nil { // Round puts others into quarantine
 			capacity = s.observeOne(&st) || capacity
 		}
 	}
@@ -46,11 +47,12 @@ func (s *Service) observe(records []kafka.Record) {
 
 func isHeartbeat(r *kafka.Record) bool {
 	return slices.ContainsFunc(r.Headers, func(h kafka.Header) bool {
-		return h.Key == events.HeaderHeartbeat || h.Key == "skalds-beat" // as nodes before 0.1 mark it
+		return h.Key == events.HeaderHeartbeat || h.Key == "skalds-beat" // the mark of nodes before 0.1
 	})
 }
 
-// observeOne takes in one heartbeat, to be confirmed. It reports whether its node may take work that it did not before.
+// observeOne takes in one heartbeat and notes that it must be confirmed. It reports whether its node may take work now
+// and could not before.
 func (s *Service) observeOne(st *events.Status) (fresh bool) {
 	s.heartbeats.Lock()
 	defer s.heartbeats.Unlock()
@@ -63,17 +65,18 @@ func (s *Service) observeOne(st *events.Status) (fresh bool) {
 	if !confirm {
 		return false
 	}
-	to := s.counters[st.Heartbeat.Partition]
-	if to == nil {
-		to = make(map[string]int64)
-		s.counters[st.Heartbeat.Partition] = to
+	counters := s.counters[st.Heartbeat.Partition]
+	if counters == nil {
+		counters = make(map[string]int64)
+		s.counters[st.Heartbeat.Partition] = counters
 	}
-	to[st.Incarnation] = st.Heartbeat.Counter
+	counters[st.Incarnation] = st.Heartbeat.Counter
 	s.wake.Signal()
 	return fresh
 }
 
-// confirm tells the nodes which heartbeats were taken in. What they are not told is lost: they send others.
+// confirm sends the nodes their confirmations. It does not repeat those that it could not send: the nodes send other
+// heartbeats.
 func (s *Service) confirm(ctx context.Context) error {
 	s.heartbeats.Lock()
 	counters := s.counters
@@ -81,11 +84,11 @@ func (s *Service) confirm(ctx context.Context) error {
 	s.heartbeats.Unlock()
 	var list []transport.Confirmation
 	for _, partition := range slices.Sorted(maps.Keys(counters)) {
-		of := counters[partition]
-		for page := range slices.Chunk(slices.Sorted(maps.Keys(of)), events.MaxHeartbeats) {
+		byIncarnation := counters[partition]
+		for page := range slices.Chunk(slices.Sorted(maps.Keys(byIncarnation)), events.MaxHeartbeats) {
 			c := transport.Confirmation{Partition: partition, Heartbeats: make([]events.ConfirmedHeartbeat, len(page))}
 			for i, incarnation := range page {
-				c.Heartbeats[i] = events.ConfirmedHeartbeat{Incarnation: incarnation, Counter: of[incarnation]}
+				c.Heartbeats[i] = events.ConfirmedHeartbeat{Incarnation: incarnation, Counter: byIncarnation[incarnation]}
 			}
 			list = append(list, c)
 		}
@@ -96,7 +99,8 @@ func (s *Service) confirm(ctx context.Context) error {
 	return s.transport.Confirm(ctx, s.term, list)
 }
 
-// confirmLoop returns the loop that confirms heartbeats as they come. It does not pause after a failure: the next heartbeats are others'.
+// confirmLoop returns the loop that confirms heartbeats as they arrive. It does not pause after a failure: the next
+// heartbeats come from other nodes.
 func (s *Service) confirmLoop() loop.Loop {
 	return loop.Loop{
 		Name:     "confirm",
@@ -112,7 +116,7 @@ func (s *Service) confirmLoop() loop.Loop {
 	}
 }
 
-// heartbeatLoop returns the loop that takes in the heartbeats alone of a partition. What it holds is one read.
+// heartbeatLoop returns the loop that takes in only the heartbeats of a partition. It holds one read in memory.
 func (s *Service) heartbeatLoop(name string, partition int, from kafka.Position) loop.Loop {
 	r := s.open(partition, from)
 	return loop.Loop{
@@ -120,7 +124,7 @@ func (s *Service) heartbeatLoop(name string, partition int, from kafka.Position)
 		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 			records, err := r.Next(ctx)
 			if err != nil {
-				return loop.Done(), nil //nolint:nilerr // the next look for partitions, or the next read ahead, opens another reader
+				return loop.Done(), nil //nolint:nilerr // growLoop or the next read ahead opens another reader
 			}
 			s.observe(records)
 			return loop.Next{}, nil

@@ -57,7 +57,8 @@ func TestHeartbeatsAreConfirmed(t *testing.T) {
 	confirms(t, <-b.teller.confirmed, 4)
 }
 
-// A node that has seen a higher term is no longer this leader's to confirm, and neither is any other: there is another leader.
+// A node that has seen a higher term is no longer this leader's to confirm, and neither is any other: there is another
+// leader.
 func TestAHigherTermEndsTheConfirming(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -79,7 +80,8 @@ func TestAHigherTermEndsTheConfirming(t *testing.T) {
 	}
 }
 
-// While the store takes nothing, heartbeats are confirmed all the same: those of the batch that waits, and those behind it.
+// While the store takes nothing, heartbeats are confirmed all the same: those of the batch that waits, and those behind
+// it.
 func TestHeartbeatsDoNotWaitForTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,8 +106,8 @@ func TestHeartbeatsDoNotWaitForTheStore(t *testing.T) {
 	})
 }
 
-// A process that leads anew, since its store was away, hears heartbeats when its last leadership has ended: that does not wait for a store that
-// hangs again, or nodes that Redis does not answer would stop.
+// A process that leads anew, since its store was away, hears heartbeats when its last leadership has ended: that does
+// not wait for a store that hangs again, or nodes that Redis does not answer would stop.
 func TestTheEndDoesNotWaitForAStoreThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,21 +7,21 @@ import (
 	"github.com/skalds-go/skalds/pkg/loop"
 )
 
-// What one round takes in at most, but for the read that passes it.
+// The bounds of one round. Its last read may exceed them.
 const (
 	maxRecords = 4000
 	maxBytes   = 16 << 20
 )
 
-// read is what one read of a partition gave.
+// read is the result of one read of a partition.
 type read struct {
 	partition int
 	records   []kafka.Record
 	after     kafka.Position
-	taken     loop.Wake // fires when a round has taken it
+	taken     loop.Wake // fires when a round takes the read
 }
 
-// batch is what one round takes in: the records of some reads, and up to where they were read.
+// batch is what one round takes in: the records of some reads, and the positions after them.
 type batch struct {
 	records []kafka.Record
 	after   map[int]kafka.Position
@@ -29,7 +29,8 @@ type batch struct {
 
 func (b *batch) empty() bool { return b.after == nil }
 
-// inbox holds what was read and not taken by a round: at most one read of each partition, since a reader waits until its read is taken.
+// inbox holds the reads that no round has taken yet: at most one of each partition, since a reader waits until its read
+// is taken.
 type inbox struct {
 	filled loop.Wake
 
@@ -46,8 +47,9 @@ func (i *inbox) put(r read) {
 	i.filled.Signal()
 }
 
-// take returns as many reads as one round may take in, the oldest first; an empty batch if there are none.
-func (i *inbox) take() batch {
+// nextBatch removes and returns as many reads as one round may take in, the oldest first. The batch is empty if there
+// are none.
+func (i *inbox) nextBatch() batch {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.reads) == 0 {

@@ -2,10 +2,10 @@
 //
 // Invariants:
 //
-//   - A report is settled, and its node told so, only when a majority of the store has it, or the store has shown that it is not of the
-//     task's present claim and so changes nothing for good.
-//   - A position is stored only after what lies before it is in the store. Reading a record twice does no harm.
-//   - A record that does not decode stops nothing: it goes to task.quarantine, with its place and the reason.
+//   - A report is acknowledged to its node only when a majority of the store has it, or when the store has shown that
+//     the report is not of the task's present claim, so that it can never change anything.
+//   - A position is stored only after everything before it is in the store. Reading a record twice does no harm.
+//   - A record that does not decode stops nothing. It goes to task.quarantine, with its place and the reason.
 package ingest
 
 import (
@@ -35,35 +35,35 @@ type Store interface {
 	SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error
 }
 
-// Transport tells nodes what is settled, and which heartbeats are confirmed.
+// Transport sends acknowledgements and confirmed heartbeats to nodes.
 type Transport interface {
 	Acknowledge(ctx context.Context, term int64, list []transport.Acknowledgement) error
 	Confirm(ctx context.Context, term int64, list []transport.Confirmation) error
 }
 
-// Quarantine takes records that did not decode.
+// Quarantine stores records that did not decode.
 type Quarantine interface {
 	Put(ctx context.Context, r *kafka.Record, topic string, reason error)
 }
 
-// Hooks are what ingest calls when it has seen something. None of them may block.
+// Hooks are the functions that ingest calls when it has seen something. None of them may block.
 type Hooks struct {
-	Capacity   func() // a claim has ended or begun: there may be a free slot
+	Capacity   func() // a claim has begun or ended, so there may be a free slot
 	Stored     func() // a task waits again
 	Membership func() // a node has joined or left
 	Submitted  func() // another controller has stored tasks or desired states
-	Due        func() // a task has got a time before which it does not run
+	Due        func() // a task must not run before some time
 
-	Updated func(ids []string) // another controller has stored new attachments of these tasks; Submitted is called after it
+	Updated func(ids []string) // another controller has stored new attachments of these tasks; a call of Submitted follows
 }
 
-// Retry is what a failure leads to.
+// Retry decides what follows a failure.
 type Retry struct {
 	Policy task.Policy
 	Jitter func() float64 // in [0, 1); spreads the waits
 }
 
-// Ingest is one leader's ingest.
+// Ingest writes the reports of one leadership. It is not safe for concurrent use.
 type Ingest struct {
 	retry      Retry
 	store      Store
@@ -74,8 +74,8 @@ type Ingest struct {
 	metrics    *Metrics
 	log        *slog.Logger
 
-	settled map[fleet.Key][]string // claims whose nodes are to be told
-	waiting int                    // how many those are
+	acknowledged map[fleet.Key][]string // claims whose acknowledgement has not been sent yet, by node
+	unsent       int                    // how many claims acknowledged has
 }
 
 // Metrics counts what a controller process ingests, over all its leaderships.
@@ -84,7 +84,7 @@ type Metrics struct {
 	bad     prometheus.Counter
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics returns the metrics, registered with r.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -100,23 +100,24 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// New makes an ingest.
+// New returns an ingest.
 func New(retry Retry, s Store, f *fleet.Fleet, q Quarantine, c clock.Clock, h Hooks, m *Metrics, log *slog.Logger) *Ingest {
-	return &Ingest{retry: retry, store: s, fleet: f, quarantine: q, clock: c, hooks: h, metrics: m, log: log, settled: make(map[fleet.Key][]string)}
+	return &Ingest{retry: retry, store: s, fleet: f, quarantine: q, clock: c, hooks: h, metrics: m, log: log,
+		acknowledged: make(map[fleet.Key][]string)}
 }
 
-// Round takes in records, of one or several partitions, those of one partition in their order. After an error it is to be called again
-// with the same records.
+// Round takes in records of one or several partitions. Those of one partition must be in order. After an error it must
+// be called again with the same records.
 func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	var reports []task.Report
 	var left []fleet.Key
 	origin := make(map[string]fleet.Key)
 	joined, submitted := false, false
-	bad := make(map[int]error) // why a record does not decode, by its place
+	undecodable := make(map[int]error) // by index in records
 	for n := range records {
 		s, err := events.DecodeStatus(records[n].Value)
 		if err != nil {
-			bad[n] = err
+			undecodable[n] = err
 			continue
 		}
 		k := fleet.Key{Node: s.Node, Incarnation: s.Incarnation}
@@ -139,38 +140,39 @@ func (i *Ingest) Round(ctx context.Context, records []kafka.Record) error {
 	}
 	reports = task.Fold(reports)
 	for n := range reports {
-		storable(&reports[n])
+		failUnstorable(&reports[n])
 	}
 	reports, err := i.apply(ctx, reports)
 	if err != nil {
 		return err
 	}
-	room, again := false, false
+	capacity, stored := false, false
 	for n := range reports {
 		r := &reports[n]
 		k := origin[r.ClaimID]
-		room = i.fleet.Reported(k, r) || room
-		again = again || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased
+		capacity = i.fleet.Reported(k, r) || capacity
+		stored = stored || r.Kind == task.ReportRejected || r.Kind == task.ReportReleased
 		if r.Kind.Final() {
-			i.settle(k, r.ClaimID)
+			i.acknowledge(k, r.ClaimID)
 		}
 	}
 	for _, k := range left {
 		i.fleet.Left(k)
 	}
-	callIf(room, i.hooks.Capacity)
-	callIf(again, i.hooks.Stored)
+	callIf(capacity, i.hooks.Capacity)
+	callIf(stored, i.hooks.Stored)
 	callIf(joined || len(left) > 0, i.hooks.Membership)
 	callIf(submitted, i.hooks.Submitted)
-	for _, n := range slices.Sorted(maps.Keys(bad)) { // not before: a round is made again for as long as the store is down
+	for _, n := range slices.Sorted(maps.Keys(undecodable)) { // last, since a round is repeated while the store is down
 		i.metrics.bad.Inc()
-		i.quarantine.Put(ctx, &records[n], events.TopicStatus, bad[n])
+		i.quarantine.Put(ctx, &records[n], events.TopicStatus, undecodable[n])
 	}
 	return nil
 }
 
-// storable makes a result that no store can hold a failure that says so: one such report must not keep the others from being written.
-func storable(r *task.Report) {
+// failUnstorable turns a report whose result no store can hold into a failure that says so. One such report must not
+// keep the others from being written.
+func failUnstorable(r *task.Report) {
 	if err := store.CheckJSON(r.Result); err != nil {
 		r.Kind, r.Result, r.Error = task.ReportFailed, nil, fmt.Sprintf("the result cannot be stored: %v", err)
 	}
@@ -182,10 +184,10 @@ func callIf(yes bool, hook func()) {
 	}
 }
 
-// apply writes reports down, each as one compare-and-set. It gives those that are settled by it.
+// apply writes reports, each as one compare-and-set. It returns those that may be acknowledged now.
 func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Report, error) {
 	now := i.clock.Now().UnixMilli()
-	settled := reports[:0]
+	done := reports[:0]
 	applied := 0
 	for rest := reports; len(rest) > 0; {
 		page := rest[:pageLen(rest)]
@@ -198,7 +200,7 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 		callIf(later, i.hooks.Due)
 		switch {
 		case err == nil:
-			settled = append(settled, page...)
+			done = append(done, page...)
 		case ctx.Err() != nil || errors.Is(err, store.ErrUnavailable):
 			return nil, fmt.Errorf("write %d reports: %w", len(page), err)
 		default: // the store refuses some of them for good
@@ -206,17 +208,17 @@ func (i *Ingest) apply(ctx context.Context, reports []task.Report) ([]task.Repor
 			if err != nil {
 				return nil, err
 			}
-			settled, n = append(settled, single...), n+k
+			done, n = append(done, single...), n+k
 		}
 		applied += n
 	}
 	i.metrics.reports.WithLabelValues("applied").Add(float64(applied))
-	i.metrics.reports.WithLabelValues("stale").Add(float64(max(0, len(settled)-applied)))
-	return settled, nil
+	i.metrics.reports.WithLabelValues("stale").Add(float64(max(0, len(done)-applied)))
+	return done, nil
 }
 
-// changes gives the compare-and-sets that write the reports down. For failures it reads the tasks: what they lead to depends on what there was
-// before. It says whether one of them sets a task aside for a time.
+// changes returns the compare-and-sets that write the reports. For failures it reads the tasks, since what follows
+// depends on what happened before. Later reports whether a task has to wait before it runs again.
 func (i *Ingest) changes(ctx context.Context, page []task.Report, now int64) (list []task.Change, later bool, err error) {
 	var failed []string
 	for n := range page {
@@ -251,11 +253,11 @@ func (i *Ingest) changes(ctx context.Context, page []task.Report, now int64) (li
 	return list, later, nil
 }
 
-// pageBytes is how many bytes of results one call of the store carries at most, so that it can be done within its time; but one report in
-// any case.
+// pageBytes bounds the bytes of results in one call of the store, so that it is done in time. A call carries at least
+// one report.
 const pageBytes = 4 << 20
 
-// pageLen is how many of the reports one call carries.
+// pageLen returns how many of the reports one call carries.
 func pageLen(reports []task.Report) int {
 	bytes, changes := 0, 0
 	for n := range reports {
@@ -268,9 +270,9 @@ func pageLen(reports []task.Report) int {
 	return len(reports)
 }
 
-// applySingly finds out which reports the store refuses. Such a one becomes a failure that says so. If even that is refused, it is left
-// unsettled: its node reports it again, and the others do not wait for it.
-func (i *Ingest) applySingly(ctx context.Context, page []task.Report, now int64) (settled []task.Report, applied int, err error) {
+// applySingly finds out which reports the store refuses. It writes a failure that says so in their place. A report
+// whose failure is refused, too, is not acknowledged: its node reports it again, and the others do not wait for it.
+func (i *Ingest) applySingly(ctx context.Context, page []task.Report, now int64) (done []task.Report, applied int, err error) {
 	for _, r := range page {
 		n, err := i.store.Apply(ctx, r.Changes(now))
 		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
@@ -284,40 +286,40 @@ func (i *Ingest) applySingly(ctx context.Context, page []task.Report, now int64)
 		if err != nil {
 			return nil, 0, fmt.Errorf("write a report of task %s: %w", r.ID, err)
 		}
-		settled, applied = append(settled, r), applied+n
+		done, applied = append(done, r), applied+n
 	}
-	return settled, applied, nil
+	return done, applied, nil
 }
 
-// maxRefusal is how much of the store's reason a task keeps, in bytes.
+// maxRefusal bounds how much of the store's reason a task keeps, in bytes.
 const maxRefusal = 1 << 10
 
-// maxSettled bounds the claims whose nodes are yet to be told. Beyond it they are dropped: their nodes report them again.
-const maxSettled = 100_000
+// maxUnsent bounds the acknowledgements that wait to be sent. Those beyond it are dropped: the nodes report again.
+const maxUnsent = 100_000
 
-func (i *Ingest) settle(k fleet.Key, claim string) {
-	if i.waiting < maxSettled {
-		i.settled[k] = append(i.settled[k], claim)
-		i.waiting++
+func (i *Ingest) acknowledge(k fleet.Key, claim string) {
+	if i.unsent < maxUnsent {
+		i.acknowledged[k] = append(i.acknowledged[k], claim)
+		i.unsent++
 	}
 }
 
-// settleBatch is how many claims one event settles.
-const settleBatch = 1000
+// acknowledgeBatch bounds the claims that one event acknowledges.
+const acknowledgeBatch = 1000
 
-// DrainAcknowledged gives what is to be told to the nodes, and forgets it. Nodes that are not there are left out: they are dead, or will
-// report again.
+// DrainAcknowledged returns the acknowledgements that have not been sent, and forgets them. It leaves out nodes that
+// are gone: they are dead, or will report again.
 func (i *Ingest) DrainAcknowledged() []transport.Acknowledgement {
 	var list []transport.Acknowledgement
-	for k, claims := range i.settled {
+	for k, claims := range i.acknowledged {
 		to, ok := i.fleet.Target(k)
 		for ok && len(claims) > 0 {
-			n := min(len(claims), settleBatch)
+			n := min(len(claims), acknowledgeBatch)
 			list = append(list, transport.Acknowledgement{To: to, Claims: claims[:n]})
 			claims = claims[n:]
 		}
 	}
-	clear(i.settled)
-	i.waiting = 0
+	clear(i.acknowledged)
+	i.unsent = 0
 	return list
 }

@@ -28,14 +28,14 @@ func TestStartAndEndFoldIntoOneUpdate(t *testing.T) {
 		t.Fatalf("task %+v", got)
 	}
 	if _, claims := b.fleet.Size(); claims != 0 || b.hooks["capacity"] != 1 {
-		t.Errorf("%d claims held, told of room %d times", claims, b.hooks["capacity"])
+		t.Errorf("%d claims held, acks of room %d times", claims, b.hooks["capacity"])
 	}
-	told := b.ingest.DrainAcknowledged()
-	if len(told) != 1 || told[0].To.Key != n1 || !slices.Equal(told[0].Claims, []string{tasks[0].ClaimID}) {
-		t.Errorf("settled %+v", told)
+	acks := b.ingest.DrainAcknowledged()
+	if len(acks) != 1 || acks[0].To.Key != n1 || !slices.Equal(acks[0].Claims, []string{tasks[0].ClaimID}) {
+		t.Errorf("acknowledged %+v", acks)
 	}
 	if again := b.ingest.DrainAcknowledged(); len(again) != 0 {
-		t.Errorf("settled twice: %+v", again)
+		t.Errorf("acknowledged twice: %+v", again)
 	}
 }
 
@@ -51,8 +51,8 @@ func TestAStaleReportChangesNothingAndIsSettled(t *testing.T) {
 	if got := b.status(t, tasks[0].ID); got != task.Assigning {
 		t.Errorf("a stale report made the task %s", got)
 	}
-	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || told[0].Claims[0] != "older" {
-		t.Errorf("settled %+v: its node would report it for ever", told)
+	if acks := b.ingest.DrainAcknowledged(); len(acks) != 1 || acks[0].Claims[0] != "older" {
+		t.Errorf("acknowledged %+v: its node would report it for ever", acks)
 	}
 }
 
@@ -65,14 +65,14 @@ func TestNothingIsSettledBeforeTheStoreHasIt(t *testing.T) {
 	if err := b.ingest.Round(t.Context(), records); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("error %v", err)
 	}
-	if told := b.ingest.DrainAcknowledged(); len(told) != 0 {
-		t.Fatalf("settled %+v though the store does not have it", told)
+	if acks := b.ingest.DrainAcknowledged(); len(acks) != 0 {
+		t.Fatalf("acknowledged %+v though the store does not have it", acks)
 	}
 	if err := b.ingest.Round(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
-	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || b.status(t, tasks[0].ID) != task.Finished {
-		t.Fatalf("settled %+v, task %s", told, b.status(t, tasks[0].ID))
+	if acks := b.ingest.DrainAcknowledged(); len(acks) != 1 || b.status(t, tasks[0].ID) != task.Finished {
+		t.Fatalf("acknowledged %+v, task %s", acks, b.status(t, tasks[0].ID))
 	}
 }
 
@@ -157,8 +157,8 @@ func TestAFailureIsTriedAgainUntilItsAttemptsAreUsedUp(t *testing.T) {
 	if b.hooks["due"] != 1 {
 		t.Errorf("told of times %d times", b.hooks["due"])
 	}
-	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || len(told[0].Claims) != 2 {
-		t.Errorf("settled %+v", told)
+	if acks := b.ingest.DrainAcknowledged(); len(acks) != 1 || len(acks[0].Claims) != 2 {
+		t.Errorf("acknowledged %+v", acks)
 	}
 	// A copy of the report changes nothing.
 	if err := b.ingest.Round(t.Context(), []kafka.Record{record(t, events.Status{Reports: []task.Report{again}})}); err != nil {

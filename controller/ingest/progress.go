@@ -14,7 +14,7 @@ type Progress struct {
 	done map[int]kafka.Position
 }
 
-// Reached reports whether everything before the given ends has been taken in.
+// Reached reports whether ingest has taken in everything before the given ends.
 func (p *Progress) Reached(ends map[int]kafka.Range) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *Progress) all() map[int]store.Position {
 	return out
 }
 
-// starts returns from where each partition is to be read.
+// starts returns the position at which to start reading each partition.
 func (p *Progress) starts() map[int]kafka.Position {
 	p.mu.Lock()
 	defer p.mu.Unlock()

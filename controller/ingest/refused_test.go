@@ -47,8 +47,8 @@ func TestAReportThatTheStoreRefusesKeepsNoOtherFromBeingWritten(t *testing.T) {
 			t.Errorf("task %d is %s, want %s", i, got, want)
 		}
 	}
-	if told := b.ingest.DrainAcknowledged(); len(told) != 1 || len(told[0].Claims) != 3 {
-		t.Errorf("settled %+v", told)
+	if acks := b.ingest.DrainAcknowledged(); len(acks) != 1 || len(acks[0].Claims) != 3 {
+		t.Errorf("acknowledged %+v", acks)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestWhatTheStoreRefusesAltogetherIsNotSettled(t *testing.T) {
 	if err := b.ingest.Round(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
-	if told := b.ingest.DrainAcknowledged(); len(told) != 0 {
-		t.Fatalf("settled %+v: the report would be lost", told)
+	if acks := b.ingest.DrainAcknowledged(); len(acks) != 0 {
+		t.Fatalf("acknowledged %+v: the report would be lost", acks)
 	}
 	b.store.deaf = false
 	if err := b.ingest.Round(t.Context(), records); err != nil || b.status(t, tasks[0].ID) != task.Finished {
@@ -70,7 +70,8 @@ func TestWhatTheStoreRefusesAltogetherIsNotSettled(t *testing.T) {
 	}
 }
 
-// A call of the store has a few seconds. With as many large results as reports fit into a page it would never be done, and tried for ever.
+// A call of the store has a few seconds. With as many large results as reports fit into a page it would never be done,
+// and tried for ever.
 func TestOneCallOfTheStoreCarriesFewBytes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

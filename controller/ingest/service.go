@@ -24,18 +24,18 @@ type Bus interface {
 }
 
 const (
-	ackAfter  = 50 * time.Millisecond // how long an acknowledged claim may wait for others to be told of together
+	ackAfter  = 50 * time.Millisecond // how long an acknowledgement may wait to be sent together with others
 	saveAfter = time.Second           // how long a position may wait to be stored
-	lastSave  = time.Second / 4       // how long storing them may take at the end
-	growEvery = 2 * time.Second       // time between two looks for partitions that were added
-	// aheadAfter is how long ingest may be busy until the heartbeats behind what it has not taken are looked for.
+	lastSave  = time.Second / 4       // how long storing the positions may take at the end
+	growEvery = 2 * time.Second       // time between two checks for new partitions
+	// aheadAfter is how long a read may wait for ingest before the heartbeats after it are read ahead.
 	aheadAfter = 250 * time.Millisecond
 )
 
 // retryPause is the pause after a round that failed.
 var retryPause = loop.Backoff{First: 20 * time.Millisecond, Max: time.Second}
 
-// Service runs an ingest on all partitions of task.status, also on those that are added meanwhile.
+// Service runs an ingest on all partitions of task.status, including those that are added while it runs.
 type Service struct {
 	ingest    *Ingest
 	transport Transport
@@ -46,27 +46,30 @@ type Service struct {
 	progress  *Progress
 	inbox     *inbox
 	unconfirmed
-	pending batch         // of a round that failed; only the loop uses it, and what follows
-	ackAt   time.Duration // when nodes are told what was acknowledged; 0 = nothing waits
-	saveAt  time.Duration // when positions are stored; 0 = they are
+
+	// Only the loop uses these.
+	pending batch         // of a round that failed
+	ackAt   time.Duration // when acknowledgements are sent; 0 = none wait
+	saveAt  time.Duration // when positions are stored; 0 = all are
 
 	mu        sync.Mutex
 	listening *loop.Group // set by Listen
-	early     *loop.Group // reads heartbeats alone until Load has succeeded
+	early     *loop.Group // reads only heartbeats, until Load has succeeded
 	loaded    bool
 }
 
-// NewService makes the service of one leadership. Open makes a reader of a partition of task.status.
+// NewService returns the service of one leadership. Open returns a reader of a partition of task.status.
 func NewService(i *Ingest, t Transport, term int64, b Bus, open func(partition int, from kafka.Position) Reader, r loop.Runner) *Service {
-	return &Service{ingest: i, transport: t, term: term, bus: b, open: open, runner: r, progress: &Progress{done: make(map[int]kafka.Position)},
-		inbox: newInbox(), unconfirmed: newUnconfirmed()}
+	return &Service{ingest: i, transport: t, term: term, bus: b, open: open, runner: r,
+		progress: &Progress{done: make(map[int]kafka.Position)}, inbox: newInbox(), unconfirmed: newUnconfirmed()}
 }
 
 // Progress returns how far the service has come.
 func (s *Service) Progress() *Progress { return s.progress }
 
-// Listen starts to take in records, in loops of the group: heartbeats alone until [Service.Load] has succeeded, then all. From the moment
-// that nodes know of this leader they take nobody else's word, also while the store does not say from where to read.
+// Listen starts to take in records, in loops of the group: only heartbeats until [Service.Load] has succeeded, then
+// all. Nodes that know of this leader obey no other one, even while the store does not answer from which positions to
+// read.
 func (s *Service) Listen(g *loop.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,12 +85,12 @@ func (s *Service) Listen(g *loop.Group) {
 	}))
 }
 
-// Load learns the partitions and reads the stored positions; a partition without one is read from its earliest record. After it, the
-// service takes in reports.
+// Load counts the partitions and reads the stored positions. A partition without a position is read from its earliest
+// record. After Load the service takes in reports.
 func (s *Service) Load(ctx context.Context) error {
 	partitions, err := s.bus.Partitions(ctx, events.TopicStatus)
 	if err != nil {
-		return fmt.Errorf("learn the partitions of %s: %w", events.TopicStatus, err)
+		return fmt.Errorf("count the partitions of %s: %w", events.TopicStatus, err)
 	}
 	stored, err := s.ingest.store.Positions(ctx, events.TopicStatus)
 	if err != nil {
@@ -115,7 +118,7 @@ func (s *Service) Load(ctx context.Context) error {
 	return nil
 }
 
-// readAll starts the loops that take in everything.
+// readAll starts the loops that take in all records.
 func (s *Service) readAll() {
 	starts := s.progress.starts()
 	for partition := range len(starts) {
@@ -126,7 +129,7 @@ func (s *Service) readAll() {
 	}), s.loop())
 }
 
-// growLoop returns the loop that finds partitions beyond those that are read: what nodes that join later report is there.
+// growLoop returns the loop that finds new partitions. Nodes that join later may report there.
 func (s *Service) growLoop(name string, have int, read func(partition int)) loop.Loop {
 	return loop.Loop{
 		Name:    name,
@@ -146,7 +149,7 @@ func (s *Service) growLoop(name string, have int, read func(partition int)) loop
 	}
 }
 
-// readLoop returns the loop that reads a partition, and has at most one read of it wait for the ingest.
+// readLoop returns the loop that reads a partition. At most one of its reads waits for ingest.
 func (s *Service) readLoop(partition int, from kafka.Position) loop.Loop {
 	r, taken := s.open(partition, from), loop.NewWake()
 	return loop.Loop{
@@ -159,7 +162,7 @@ func (s *Service) readLoop(partition int, from kafka.Position) loop.Loop {
 				}
 				return loop.Done(), nil
 			}
-			s.observe(records) // before the store has anything to do with it
+			s.observe(records) // first, since heartbeats need no store
 			s.inbox.put(read{partition: partition, records: records, after: r.Position(), taken: taken})
 			if s.runner.Driver.Wait(ctx, aheadAfter, taken) == nil && ctx.Err() == nil {
 				s.readAhead(ctx, partition, r.Position(), taken)
@@ -169,7 +172,8 @@ func (s *Service) readLoop(partition int, from kafka.Position) loop.Loop {
 	}
 }
 
-// readAhead reads the heartbeats behind what ingest is too busy to take, until it takes that. All else is read again later.
+// readAhead reads the heartbeats after a read that ingest is too busy to take, until it takes that read. Everything
+// else is read again later.
 func (s *Service) readAhead(ctx context.Context, partition int, from kafka.Position, taken loop.Wake) {
 	ahead := s.runner.Group(ctx)
 	defer ahead.Stop()
@@ -177,7 +181,7 @@ func (s *Service) readAhead(ctx context.Context, partition int, from kafka.Posit
 	s.runner.Driver.Wait(ctx, loop.Forever, taken)
 }
 
-// loop returns the loop that makes rounds of what readers have read.
+// loop returns the loop that runs rounds over what the readers have read.
 func (s *Service) loop() loop.Loop {
 	return loop.Loop{
 		Name:    "ingest",
@@ -192,7 +196,7 @@ func (s *Service) loop() loop.Loop {
 
 func (s *Service) step(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 	if s.pending.empty() {
-		s.pending = s.inbox.take()
+		s.pending = s.inbox.nextBatch()
 	}
 	now := s.ingest.clock.Boot
 	if !s.pending.empty() {
@@ -203,7 +207,7 @@ func (s *Service) step(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 			s.progress.set(partition, at)
 		}
 		s.pending = batch{}
-		if s.ackAt == 0 && s.ingest.waiting > 0 {
+		if s.ackAt == 0 && s.ingest.unsent > 0 {
 			s.ackAt = now() + ackAfter
 		}
 		if s.saveAt == 0 {
@@ -221,7 +225,7 @@ func (s *Service) step(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 	return s.next(now()), nil
 }
 
-// next returns when the loop has something to do, if nothing is read before.
+// next returns when the loop has something to do, unless something is read before.
 func (s *Service) next(now time.Duration) loop.Next {
 	switch {
 	case s.ackAt == 0 && s.saveAt == 0:
@@ -233,22 +237,22 @@ func (s *Service) next(now time.Duration) loop.Next {
 	}
 }
 
-// acknowledge tells nodes which claims are acknowledged. What they are not told, they report again.
+// acknowledge sends the acknowledgements that wait. Nodes that do not get theirs report again.
 func (s *Service) acknowledge(ctx context.Context) {
 	if err := s.transport.Acknowledge(ctx, s.term, s.ingest.DrainAcknowledged()); err != nil && ctx.Err() == nil {
-		s.ingest.log.Debug("nodes were not told what is acknowledged; they will report again", "error", err)
+		s.ingest.log.Debug("acknowledgements were not sent; the nodes will report again", "error", err)
 	}
 }
 
-// end stores the positions when the context has ended. A store that hangs must not hold that up: in the process that leads anew nobody
-// takes in heartbeats until then.
+// end stores the positions when the context has ended. A store that hangs must not hold up the end: if this process
+// leads again, nothing takes in heartbeats until then.
 func (s *Service) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
 	s.save(ctx)
 }
 
-// save stores the positions. Where it fails, records will be read again, which does no harm.
+// save stores the positions. If it fails, records are read again later, which does no harm.
 func (s *Service) save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, store.OpTimeout)
 	defer cancel()

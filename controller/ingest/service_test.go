@@ -21,7 +21,7 @@ func (b *bundle) service() *ingest.Service {
 	}, runner)
 }
 
-// run starts the service and gives what stops it.
+// run starts the service and returns a function that stops it.
 func run(t *testing.T, s *ingest.Service) (stop func()) {
 	t.Helper()
 	g := runner.Group(t.Context())
@@ -47,10 +47,10 @@ func TestTheServiceGoesOnWhereTheLastOneStopped(t *testing.T) {
 	b.store.fails = 2 // it tries until the store takes it
 	s := b.service()
 	stop := run(t, s)
-	told := map[string]bool{}
-	for len(told) < 2 {
+	acks := map[string]bool{}
+	for len(acks) < 2 {
 		for _, c := range (<-b.teller.told).Claims {
-			told[c] = true
+			acks[c] = true
 		}
 	}
 	stop()
@@ -70,6 +70,6 @@ func TestTheServiceGoesOnWhereTheLastOneStopped(t *testing.T) {
 	stop = run(t, b.service())
 	defer stop()
 	if got := <-b.teller.told; !slices.Equal(got.Claims, []string{tasks[2].ClaimID}) {
-		t.Errorf("settled %v, want only what came after the stored position", got.Claims)
+		t.Errorf("acknowledged %v, want only what came after the stored position", got.Claims)
 	}
 }

@@ -1,5 +1,5 @@
-// Package notice tells the leader, wherever it is, that this controller has stored something. A notice that is lost costs time only: the
-// leader looks for itself every few seconds.
+// Package notice tells the leader, in whichever process it runs, that this controller has stored something. A lost
+// notice costs only time: the leader looks into the store every few seconds.
 package notice
 
 import (
@@ -20,7 +20,8 @@ type Publisher interface {
 	Publish(ctx context.Context, topic string, partition int, records []kafka.Record) error
 }
 
-// Notifier sends notices over task.status. What is stored while a notice is on its way is in the next one.
+// Notifier sends notices over task.status. Calls that come while a notice is being sent are part of the next one. It is
+// safe for concurrent use.
 type Notifier struct {
 	bus   Publisher
 	clock clock.Clock
@@ -28,18 +29,18 @@ type Notifier struct {
 	wake  loop.Wake
 
 	mu      sync.Mutex
-	updated map[string]struct{} // tasks with new attachments, at most events.MaxUpdated; the leader finds those beyond by itself
+	updated map[string]struct{} // tasks with new attachments; the leader finds those beyond events.MaxUpdated by itself
 }
 
-// New makes a notifier. Limit is EVENT_MAX_BYTES.
+// New returns a notifier. Limit is EVENT_MAX_BYTES.
 func New(bus Publisher, c clock.Clock, limit int) *Notifier {
 	return &Notifier{bus: bus, clock: c, limit: limit, wake: loop.NewWake(), updated: make(map[string]struct{})}
 }
 
-// Stored has the leader told that tasks or desired states were stored.
+// Stored tells the leader, without blocking, that tasks or desired states were stored.
 func (n *Notifier) Stored() { n.wake.Signal() }
 
-// Updated has the next notice name a task that has got new attachments. A call of Stored has to follow.
+// Updated adds a task with new attachments to the next notice. A call of Stored must follow.
 func (n *Notifier) Updated(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Config is what the terms of one controller are told.
+// Config is the configuration of the terms of one controller.
 type Config struct {
 	Controller string // run id of the controller process
-	Dispatch   bool   // whether a term dispatches; without it, it only monitors
+	Dispatch   bool   // whether terms dispatch; if not, they only monitor
 
 	Heartbeat        time.Duration // NODE_HEARTBEAT_INTERVAL
 	LostAfter        time.Duration // NODE_LOST_AFTER
-	Drift            time.Duration // how much longer than LostAfter a node may be silent, for clocks that drift apart
+	Drift            time.Duration // how much longer than LostAfter a node may be silent, since clocks drift apart
 	ResendAfter      time.Duration // ASSIGN_RESEND_AFTER
 	CompareInterval  time.Duration // MONITOR_TASK_INTERVAL
 	MonitorInterval  time.Duration // MONITOR_SKALD_INTERVAL
@@ -32,7 +32,7 @@ type Config struct {
 	CancelGrace      time.Duration // CANCEL_GRACE
 	Retention        time.Duration // TASK_RETENTION
 
-	Strategy     placement.Strategy // as long as nobody sets another
+	Strategy     placement.Strategy // used until somebody sets another one
 	Order        fairqueue.Config
 	MaxPending   int // DISPATCHER_MAX_PENDING
 	TaskMaxBytes int
@@ -49,37 +49,37 @@ type Store interface {
 	Dispatcher(ctx context.Context) (store.Dispatcher, error)
 }
 
-// Transport is how a term reaches nodes.
+// Transport sends to nodes.
 type Transport interface {
 	dispatcher.Transport
 	monitor.Transport
 	ingest.Transport
 }
 
-// Bus is the part of the bus that a term uses beside its transport.
+// Bus is the part of the bus that a term uses besides its transport.
 type Bus interface {
 	Partitions(ctx context.Context, topic string) (int, error)
 	Offsets(ctx context.Context, topic string, partitions []int) (map[int]kafka.Range, error)
 }
 
-// Deps is what terms stand on.
+// Deps are the dependencies of terms.
 type Deps struct {
 	Store      Store
 	Registry   monitor.Registry
 	Transport  Transport
 	Bus        Bus
-	Open       func(topic string, partition int, from kafka.Position) ingest.Reader // makes a reader of one partition
+	Open       func(topic string, partition int, from kafka.Position) ingest.Reader // returns a reader of one partition
 	Quarantine ingest.Quarantine
 	Clock      clock.Clock
 	Runner     loop.Runner
 	Log        *slog.Logger
 	Dispatched *dispatcher.Metrics
 	Ingested   *ingest.Metrics
-	Seed       func() uint64  // of the strategies that draw
+	Seed       func() uint64  // for strategies that choose at random
 	Jitter     func() float64 // in [0, 1); spreads the backoffs of tasks
 
-	// Beginning, if set, may change the steps of a term's beginning, and Progress how far ingest is said to be: the simulation takes
-	// guards out with them.
+	// Beginning, if set, may change the steps with which a term begins. Progress, if set, may change how far ingest
+	// appears to be. The simulation removes guards with them.
 	Beginning func(t *Term, steps []Step) []Step
 	Progress  func(p monitor.Progress) monitor.Progress
 }

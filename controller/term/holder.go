@@ -9,29 +9,31 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// Wakes wake the loops of terms. They outlive a term: one that fires while nobody leads is found by the next term's first round.
+// Wakes wake the loops of terms. They outlive a term: the next term's first round finds one that fired while nobody
+// led.
 type Wakes struct {
-	Stored     loop.Wake // tasks may wait that did not before
-	Capacity   loop.Wake // nodes may have free slots, or limits let more run
+	Stored     loop.Wake // more tasks may wait
+	Capacity   loop.Wake // nodes may have free slots, or limits may allow more
 	Membership loop.Wake // nodes have joined or left
 	Desired    loop.Wake // desired states were stored
-	Due        loop.Wake // something may be due earlier than was known
+	Due        loop.Wake // something may be due earlier than known
 }
 
-// Submitted wakes the loops that have to do with new tasks and desired states.
+// Submitted wakes the loops that handle new tasks and desired states.
 func (w Wakes) Submitted() {
 	w.Stored.Signal()
 	w.Desired.Signal()
 	w.Due.Signal()
 }
 
-// Notifier tells the leader what this controller has stored, while another one leads.
+// Notifier tells the leader in another process what this controller has stored.
 type Notifier interface {
 	Stored()
 	Updated(id string)
 }
 
-// Holder makes the terms of one controller, and passes on to the present one, or to the leader elsewhere, what this controller has stored.
+// Holder begins the terms of one controller. It announces what this controller has stored to the present term, or to
+// the leader in another process. It is safe for concurrent use.
 type Holder struct {
 	cfg      Config
 	deps     Deps
@@ -42,14 +44,14 @@ type Holder struct {
 	term *Term // the last one
 }
 
-// NewHolder makes a holder.
+// NewHolder returns a holder.
 func NewHolder(cfg Config, deps Deps, n Notifier) *Holder {
 	return &Holder{cfg: cfg, deps: deps, notifier: n, wakes: Wakes{
 		Stored: loop.NewWake(), Capacity: loop.NewWake(), Membership: loop.NewWake(), Desired: loop.NewWake(), Due: loop.NewWake(),
 	}}
 }
 
-// Begin begins a term.
+// Begin begins a term under a lease.
 func (h *Holder) Begin(ctx context.Context, lease *election.Lease) election.Term {
 	t := newTerm(h.cfg, h.deps, h.wakes, lease)
 	h.mu.Lock()
@@ -59,7 +61,7 @@ func (h *Holder) Begin(ctx context.Context, lease *election.Lease) election.Term
 	return t
 }
 
-// Acting returns the term that acts; nil if this controller follows, or does not act yet.
+// Acting returns the term that acts. It is nil if this controller follows, or its term does not act yet.
 func (h *Holder) Acting() *Term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +71,7 @@ func (h *Holder) Acting() *Term {
 	return h.term
 }
 
-// Stored has the leader look for tasks or desired states that were stored.
+// Stored makes the leader look for new tasks and desired states.
 func (h *Holder) Stored() {
 	if h.Acting() != nil {
 		h.wakes.Submitted()
@@ -78,7 +80,7 @@ func (h *Holder) Stored() {
 	h.notifier.Stored()
 }
 
-// Updated has the leader send the new attachments of a task. A call of Stored has to follow.
+// Updated makes the leader send the new attachments of a task. A call of Stored must follow.
 func (h *Holder) Updated(id string) {
 	if t := h.Acting(); t != nil {
 		t.Updated([]string{id})
@@ -87,18 +89,19 @@ func (h *Holder) Updated(id string) {
 	h.notifier.Updated(id)
 }
 
-// SettingsStored has this controller's term, if there is one, go by new settings at once. Other leaders look for them.
+// SettingsStored applies new settings to this controller's term at once, if it acts. A leader in another process reads
+// them by itself.
 func (h *Holder) SettingsStored(d store.Dispatcher) {
 	if t := h.Acting(); t != nil {
 		t.Use(d)
 	}
 }
 
-// DrainsStored has this controller's term look at once which nodes are to be drained.
+// DrainsStored makes this controller's term read at once which nodes to drain.
 func (h *Holder) DrainsStored() { h.wakes.Membership.Signal() }
 
-// FollowDrains does what DrainsStored does, and waits until the term, if this controller has one that acts, places nothing
-// on nodes that drain. The nodes are told later.
+// FollowDrains does what DrainsStored does, and waits until this controller's term, if it acts, places nothing on nodes
+// that drain. The nodes learn of it later.
 func (h *Holder) FollowDrains(ctx context.Context) error {
 	h.DrainsStored()
 	if t := h.Acting(); t != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// Term is one leadership at work.
+// Term runs the loops of one leadership.
 type Term struct {
 	cfg   Config
 	deps  Deps
@@ -68,17 +68,17 @@ func newTerm(cfg Config, deps Deps, wakes Wakes, lease Lease) *Term {
 	return t
 }
 
-// Step is one step of a term's beginning.
+// Step is one of the steps with which a term begins.
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
 }
 
-// beginPause is the time between two tries of a step of the beginning.
+// beginPause is the time between two tries of such a step.
 const beginPause = 200 * time.Millisecond
 
-// begin starts the term. It listens until Stop, or the context ends, and acts until StopActing. Whether the lease is valid is not for it to
-// judge: one that cannot be trusted for a moment may be renewed by a late answer, and then goes on.
+// begin starts the term. It listens until Stop is called or the context ends, and acts until StopActing is called. It
+// does not end with a lease that is not valid: a late answer may still renew that lease.
 func (t *Term) begin(ctx context.Context) {
 	t.deps.Log.Info("leading")
 	t.listening = t.deps.Runner.Group(ctx)
@@ -109,7 +109,7 @@ func (t *Term) begin(ctx context.Context) {
 	})
 }
 
-// act starts the loops that claim, send, reassign, and do what is due.
+// act starts the loops that claim, send and reassign tasks, and act on their times.
 func (t *Term) act() {
 	t.acting.Start(
 		t.promoter.Loop(t.wakes.Due),
@@ -125,17 +125,17 @@ func (t *Term) act() {
 	t.acts.Store(t.acting.Context().Err() == nil)
 }
 
-// Acts reports whether the term has begun to act and goes on with it.
+// Acts reports whether the term acts: it has begun to, and has not been stopped.
 func (t *Term) Acts() bool { return t.acts.Load() }
 
-// StopActing returns when the term acts no more.
+// StopActing returns when the term no longer acts.
 func (t *Term) StopActing() {
 	t.acts.Store(false)
 	t.acting.Stop()
-	t.acts.Store(false) // the beginning may have come to its end before it was stopped
+	t.acts.Store(false) // begin may have called act before it was stopped
 }
 
-// Stop returns when all of the term has ended.
+// Stop returns when everything that the term runs has ended.
 func (t *Term) Stop() {
 	t.StopActing()
 	t.listening.Stop()
@@ -150,13 +150,14 @@ func (t *Term) announce(ctx context.Context) error {
 	}
 	for _, err := range t.deps.Transport.Announce(ctx, t.lease.Term(), every) {
 		if err != nil {
-			return err // the first says enough
+			return err // the first error is enough
 		}
 	}
 	return nil
 }
 
-// prime takes in the claims and the nodes, and the settings: without these, something would be placed by other settings than those that hold.
+// prime takes in the claims, the nodes and the settings. Without the settings, the first tasks would be placed by the
+// defaults.
 func (t *Term) prime(ctx context.Context) error {
 	if err := t.monitor.Prime(ctx); err != nil {
 		return err
@@ -164,24 +165,24 @@ func (t *Term) prime(ctx context.Context) error {
 	return t.readSettings(ctx)
 }
 
-// Updated takes in which tasks have got new attachments. What comes before the term acts, its first comparison finds.
+// Updated notes that tasks have new attachments. The term's first comparison finds those that come before it acts.
 func (t *Term) Updated(ids []string) {
 	if t.Acts() {
 		t.monitor.Updated(ids)
 	}
 }
 
-// settingsInterval is the time between two looks at the settings that another controller may have changed.
+// settingsInterval is the time between two reads of the settings, which another controller may have changed.
 const settingsInterval = 500 * time.Millisecond
 
-// settingsLoop returns the loop that takes over settings that were changed through other controllers.
+// settingsLoop returns the loop that applies settings that were changed through other controllers.
 func (t *Term) settingsLoop() loop.Loop {
 	return loop.Loop{
 		Name:    "settings",
 		First:   loop.After(settingsInterval),
 		Backoff: loop.Backoff{First: settingsInterval, Max: settingsInterval},
-		Failure: "the dispatcher's settings cannot be read; it goes by those it has",
-		Quiet:   true, // the monitor says that the store does not answer
+		Failure: "the dispatcher's settings cannot be read; it keeps those that it has",
+		Quiet:   true, // the monitor reports that the store does not answer
 		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 			return loop.After(settingsInterval), t.readSettings(ctx)
 		},
@@ -197,7 +198,7 @@ func (t *Term) readSettings(ctx context.Context) error {
 	return nil
 }
 
-// Use takes over settings, if they are newer than those in force.
+// Use applies settings that are newer than those in force.
 func (t *Term) Use(d store.Dispatcher) {
 	if t.Dispatcher.Use(d) {
 		t.wakes.Capacity.Signal()
@@ -205,7 +206,7 @@ func (t *Term) Use(d store.Dispatcher) {
 	}
 }
 
-// Recall has what is paused and has not begun recalled at once.
+// Recall recalls at once the claims that are paused and have not begun.
 func (t *Term) Recall() { t.recall.Signal() }
 
 // statusEnds reads the ends of task.status.
@@ -221,7 +222,7 @@ func (s statusEnds) StatusEnds(ctx context.Context) (map[int]kafka.Range, error)
 	}
 	ends, err := s.bus.Offsets(ctx, events.TopicStatus, every)
 	if err != nil {
-		return nil, fmt.Errorf("learn the ends of %s: %w", events.TopicStatus, err)
+		return nil, fmt.Errorf("read the ends of %s: %w", events.TopicStatus, err)
 	}
 	return ends, nil
 }
@@ -230,7 +231,7 @@ func (s statusEnds) StatusEnds(ctx context.Context) (map[int]kafka.Range, error)
 func partitions(ctx context.Context, bus Bus, topic string) ([]int, error) {
 	n, err := bus.Partitions(ctx, topic)
 	if err != nil {
-		return nil, fmt.Errorf("learn the partitions of %s: %w", topic, err)
+		return nil, fmt.Errorf("count the partitions of %s: %w", topic, err)
 	}
 	every := make([]int, n)
 	for p := range every {

@@ -1,4 +1,4 @@
-// Package topics sees to it that the topics exist: it makes them, and makes them anew where they are gone.
+// Package topics creates the Kafka topics, and creates them again when they are gone.
 package topics
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/skalds-go/skalds/pkg/loop"
 )
 
-// Bus is the part of the bus that the topics need.
+// Bus is the part of the bus that this package uses.
 type Bus interface {
 	Ensure(ctx context.Context, topics []kafka.TopicSpec) error
 	Partitions(ctx context.Context, topic string) (int, error)
 }
 
 const (
-	pause      = 500 * time.Millisecond // between two tries to make the topics
-	timeout    = 30 * time.Second       // of one try
-	checkEvery = time.Second            // time between two looks whether they are still there
-	ask        = 2 * time.Second        // of one such question
+	pause        = 500 * time.Millisecond // between two tries to create the topics
+	timeout      = 30 * time.Second       // of one try
+	checkEvery   = time.Second            // time between two checks that the topics still exist
+	checkTimeout = 2 * time.Second        // of the check of one topic
 )
 
 // Topics are the topics of one cluster.
@@ -34,14 +34,14 @@ type Topics struct {
 	log   *slog.Logger
 
 	mu  sync.Mutex
-	err error // why they are not ready
+	err error // why the topics are not ready; nil = they are
 }
 
-var errNotYet = errors.New("not looked for yet")
+var errUnchecked = errors.New("not checked yet")
 
-// New returns topics that are to be made as the specs say.
+// New returns the topics that the specs describe.
 func New(bus Bus, specs []kafka.TopicSpec, log *slog.Logger) *Topics {
-	return &Topics{bus: bus, specs: specs, log: log, err: errNotYet}
+	return &Topics{bus: bus, specs: specs, log: log, err: errUnchecked}
 }
 
 // Err returns why the topics are not ready; nil if they are.
@@ -57,8 +57,8 @@ func (t *Topics) set(err error) {
 	t.err = err
 }
 
-// Loop returns the loop that makes the topics and watches over them. A cluster that cannot be reached is tried again, and so is a topic with
-// too few partitions: a person may enlarge it.
+// Loop returns the loop that creates the topics and checks that they still exist. It tries again when the cluster
+// cannot be reached, and when a topic has too few partitions, which somebody may add.
 func (t *Topics) Loop() loop.Loop {
 	return loop.Loop{
 		Name:     "topics",
@@ -76,25 +76,26 @@ func (t *Topics) Loop() loop.Loop {
 	}
 }
 
-// gone reports whether a topic is gone, as after somebody deleted it or the brokers came back empty.
+// gone reports whether a topic is gone: somebody deleted it, or the brokers have lost their data.
 func (t *Topics) gone(ctx context.Context) bool {
 	for i := range t.specs {
-		asked, cancel := context.WithTimeout(ctx, ask)
-		_, err := t.bus.Partitions(asked, t.specs[i].Name)
+		bounded, cancel := context.WithTimeout(ctx, checkTimeout)
+		_, err := t.bus.Partitions(bounded, t.specs[i].Name)
 		cancel()
 		if errors.Is(err, kafka.ErrUnknownTopic) {
 			t.set(err)
-			t.log.Warn("a topic is gone; making it anew", "topic", t.specs[i].Name)
+			t.log.Warn("a topic is gone; creating it again", "topic", t.specs[i].Name)
 			return true
 		}
 		if err != nil {
-			return false // no broker answers; the next look finds out
+			return false // no broker answers; the next check will tell
 		}
 	}
 	return false
 }
 
-// Specs says how all topics are made: with so many partitions and copies, and with further settings that win over their own.
+// Specs returns the specs of all topics, with the given numbers of partitions and replicas. Settings take precedence
+// over the topics' own.
 func Specs(partitions, replication int, settings map[string]string) []kafka.TopicSpec {
 	topics := events.Topics()
 	specs := make([]kafka.TopicSpec, 0, len(topics))
