@@ -118,8 +118,8 @@ func (c *Controller) termConfig() term.Config {
 		DispatchInterval: cfg.DispatcherInterval, CancelGrace: cfg.CancelGrace, Retention: cfg.TaskRetention,
 		Strategy: c.configured(), Order: fairqueue.Config{Mode: fairqueue.Mode(cfg.DispatcherPriorityMode), Aging: cfg.PriorityAging},
 		MaxPending: cfg.DispatcherMaxPending, TaskMaxBytes: cfg.TaskMaxBytes,
-		Policy: task.Policy{MaxAttempts: cfg.Retry.MaxAttempts, MaxCrashes: cfg.Retry.MaxCrashes, Backoff: task.Backoff{
-			BaseMs: cfg.Retry.BackoffBase.Milliseconds(), Factor: float64(cfg.Retry.BackoffFactor), MaxMs: cfg.Retry.BackoffMax.Milliseconds(),
+		Policy: task.Policy{MaxAttempts: cfg.MaxAttempts, MaxCrashes: cfg.MaxCrashes, Backoff: task.Backoff{
+			BaseMs: cfg.BackoffBase.Milliseconds(), Factor: float64(cfg.BackoffFactor), MaxMs: cfg.BackoffMax.Milliseconds(),
 		}},
 	}
 }

@@ -21,7 +21,7 @@ func (d *Dispatcher) behind(queue *queueState, id string) Reason {
 
 // describeBehind describes a reason that behind has returned.
 func (d *Dispatcher) describeBehind(queue *queueState, e *Explanation) (text, help string) {
-	switch e.Reason { //nolint:exhaustive // the others are alike
+	switch e.Reason {
 	case RateLimited, ClassRateLimited:
 		return d.describe(queue, e)
 	case placement.NodesFull:

@@ -25,7 +25,7 @@ func (in *inbox) loop(name, topic string, r Reader, receive func(value []byte) e
 		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
 			records, err := r.Next(ctx)
 			if err != nil {
-				return loop.Next{}, err //nolint:wrapcheck // it names the topic
+				return loop.Next{}, err
 			}
 			for i := range records {
 				if !in.isForUs(&records[i]) {
@@ -67,7 +67,7 @@ func (in *inbox) isAddressed(recipient, incarnation string) bool {
 func (in *inbox) receiveAssign(value []byte) error {
 	a, err := events.DecodeAssign(value)
 	if err != nil || !in.isAddressed(string(a.Recipient), a.Incarnation) {
-		return err //nolint:wrapcheck // for quarantine
+		return err
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -93,7 +93,7 @@ func (in *inbox) receiveAssign(value []byte) error {
 func (in *inbox) receiveControl(value []byte) error {
 	c, err := events.DecodeControl(value)
 	if err != nil || !in.isAddressed(c.Recipient, c.Incarnation) {
-		return err //nolint:wrapcheck // for quarantine
+		return err
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/skalds-go/skalds/pkg/config"
 	"golang.org/x/sys/unix"
+
+	"github.com/skalds-go/skalds/pkg/config"
 )
 
 // What a process of these tests is told.

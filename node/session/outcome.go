@@ -71,7 +71,7 @@ func outcomeOf(cause error, out json.RawMessage, err error, maxBytes int, now in
 }
 
 func outcomeOfResult(out json.RawMessage, maxBytes int) outcome {
-	text := ""
+	var text string
 	switch {
 	case len(out) > maxBytes:
 		text = fmt.Sprintf("the result has %d bytes, RESULT_MAX_BYTES is %d: store it elsewhere and return where it is", len(out), maxBytes)

@@ -86,7 +86,7 @@ func (r Runner) log(ctx context.Context, l *Loop, level slog.Level, message stri
 	if l.Quiet {
 		level = slog.LevelDebug
 	}
-	r.Log.Log(ctx, level, message, args...)
+	r.Log.Log(ctx, level, message, args...) //nolint:sloglint // the message is the loop's, and constant there
 }
 
 // ErrSilent marks a failure that is not logged: the loop only pauses. See [Silent].

@@ -90,13 +90,13 @@ type Tasks interface {
 type CreateStatus uint8
 
 const (
-	// CreateOK: the task is stored.
+	// CreateOK means that the task is stored.
 	CreateOK CreateStatus = iota
-	// CreateExists: a task with this id exists; it is in Existing.
+	// CreateExists means that a task with this id exists; it is in Existing.
 	CreateExists
-	// CreateSameKey: a task with this idempotency key exists; it is in Existing.
+	// CreateSameKey means that a task with this idempotency key exists; it is in Existing.
 	CreateSameKey
-	// CreateFailed: the task could not be stored; Err is the reason.
+	// CreateFailed means that the task could not be stored; Err is the reason.
 	CreateFailed
 )
 

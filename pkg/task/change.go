@@ -72,7 +72,8 @@ func (c *Change) Frees() bool { return c.Unassign || c.To.Terminal() }
 // Matches reports whether the change applies to t.
 func (c *Change) Matches(t *Task) bool {
 	return c.ID == t.ID && c.From.Has(t.LifecycleStatus) && c.Attempt == t.Attempt && c.ClaimID == t.ClaimID &&
-		(c.IfDesired == nil || *c.IfDesired == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) && (c.Update == nil || c.Update.From == t.AttachmentsVersion)
+		(c.IfDesired == nil || *c.IfDesired == t.Desired) && (c.AsOf == 0 || c.AsOf == t.AssignedDateTime) &&
+		(c.Update == nil || c.Update.From == t.AttachmentsVersion)
 }
 
 // Apply carries the change out on t and reports whether it applied. It defines what a change means; every store does

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Limits of what a task may hold.
@@ -53,14 +54,15 @@ func (l *fieldErrors) size(field, value string, limit int) bool {
 // printable checks for control characters.
 func (l *fieldErrors) printable(field, value string) {
 	if i := strings.IndexFunc(value, unicode.IsControl); i >= 0 {
-		l.addf(field, value, "holds the control character %U at byte %d", []rune(value[i:])[0], i)
+		r, _ := utf8.DecodeRuneInString(value[i:])
+		l.addf(field, value, "holds the control character %U at byte %d", r, i)
 	}
 }
 
 // count checks a whole number.
-func (l *fieldErrors) count(field string, value, limit int, zero string) {
-	if value < 0 || value > limit {
-		l.addf(field, value, "must be a whole number from 0 (%s) to %d", zero, limit)
+func (l *fieldErrors) count(field string, value int, zero string) {
+	if value < 0 || value > MaxCount {
+		l.addf(field, value, "must be a whole number from 0 (%s) to %d", zero, MaxCount)
 	}
 }
 
@@ -90,8 +92,8 @@ func (t *Task) unfit() (l fieldErrors) {
 	for _, k := range t.keys() {
 		l.size(k.name, k.value, MaxKeyBytes)
 	}
-	l.count("slots", t.Slots, MaxSlots, "one")
-	l.count("concurrencyLimit", t.ConcurrencyLimit, MaxSlots, "one")
+	l.count("slots", t.Slots, "one")
+	l.count("concurrencyLimit", t.ConcurrencyLimit, "one")
 	if t.Selector != "" || len(t.Labels) > 0 {
 		t.unfitSelector(&l)
 	}
@@ -154,10 +156,10 @@ func (t *Task) CheckSubmit() []FieldError {
 	l.millis("notBefore", t.NotBefore, "epoch milliseconds, 0 (at once)")
 	l.millis("timeoutMs", t.TimeoutMs, "milliseconds, 0 (none)")
 	if t.MaxAttempts != nil {
-		l.count("maxAttempts", *t.MaxAttempts, MaxCount, "without end")
+		l.count("maxAttempts", *t.MaxAttempts, "without end")
 	}
 	if t.MaxCrashes != nil {
-		l.count("maxCrashes", *t.MaxCrashes, MaxCount, "without end")
+		l.count("maxCrashes", *t.MaxCrashes, "without end")
 	}
 	if b := t.Backoff; b != nil {
 		for _, wait := range []struct {

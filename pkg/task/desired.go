@@ -77,7 +77,8 @@ func Resume(t *Task, now int64) (Change, bool) {
 
 // steer starts a change that applies only while Desired is as it was read.
 func (t *Task) steer(now int64) Change {
-	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, IfDesired: new(t.Desired), To: t.LifecycleStatus, UpdatedAt: now}
+	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, IfDesired: new(t.Desired),
+		To: t.LifecycleStatus, UpdatedAt: now}
 }
 
 // ApplyDesired carries out a request that was stored while a node held the task, once no node does. It reports false if

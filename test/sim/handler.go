@@ -37,19 +37,19 @@ func decodeJob(in json.RawMessage) (j job) {
 }
 
 // handle is the handler of all tasks. Whether one fails and how long it takes to stop or to pause is decided by its claim.
-func (s *session) handle(ctx context.Context, real *nodesession.Run, in json.RawMessage) (json.RawMessage, error) {
+func (s *session) handle(ctx context.Context, by *nodesession.Run, in json.RawMessage) (json.RawMessage, error) {
 	if s.process.dead {
 		panic(killed{})
 	}
-	w, j, claim := s.process.world, decodeJob(in), real.Task().ClaimID
-	run := s.node.check.begin(s, real.Task().ID, claim, j.Version)
+	w, j, claim := s.process.world, decodeJob(in), by.Task().ClaimID
+	run := s.node.check.begin(s, by.Task().ID, claim, j.Version)
 	f := fnv.New64a()
 	_, _ = f.Write([]byte(claim))
 	luck := f.Sum64()
 	if j.Kills > s.node.check.task(run.task).kills {
 		s.die(ctx, run, time.Duration(j.Ms/2)*time.Millisecond)
 	}
-	s.steps(ctx, real, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
+	s.steps(ctx, by, run, time.Duration(j.Ms)*time.Millisecond, time.Duration(luck>>16%4)*150*time.Millisecond)
 	if ctx.Err() != nil && j.Deaf > 0 && ignorable(context.Cause(ctx)) {
 		s.ignore(run, time.Duration(j.Deaf)*time.Millisecond)
 		if luck>>40%2 == 0 {
@@ -102,9 +102,9 @@ func (s *session) die(ctx context.Context, run *taskRun, after time.Duration) {
 }
 
 // steps is the work of a run: it takes a while, looks at new attachments, and pauses when it is asked to, after a while, too.
-func (s *session) steps(ctx context.Context, real *nodesession.Run, run *taskRun, left, slow time.Duration) {
+func (s *session) steps(ctx context.Context, by *nodesession.Run, run *taskRun, left, slow time.Duration) {
 	w, c := s.process.world, s.process.clock
-	paused, updates := real.PauseRequested(), real.Updates()
+	paused, updates := by.PauseRequested(), by.Updates()
 	ended := func() bool { return ctx.Err() != nil }
 	look := func() {
 		select {
@@ -123,7 +123,7 @@ func (s *session) steps(ctx context.Context, real *nodesession.Run, run *taskRun
 		}
 		w.rest(slow, ended)
 		for !ended() {
-			resumed, pause := real.Pause()
+			resumed, pause := by.Pause()
 			if !pause {
 				break
 			}
@@ -136,7 +136,7 @@ func (s *session) steps(ctx context.Context, real *nodesession.Run, run *taskRun
 			look()
 		}
 		run.resting = false
-		paused = real.PauseRequested()
+		paused = by.PauseRequested()
 	}
 }
 

@@ -116,11 +116,11 @@ func (n *worker) nextIncarnation() string {
 }
 
 // observe has the checker follow the lives of the sessions.
-func (n *worker) observe(real *nodesession.Session, at nodesession.Stage) {
+func (n *worker) observe(by *nodesession.Session, at nodesession.Stage) {
 	switch at {
 	case nodesession.Made:
 		n.session = &session{
-			Session: real, node: n, process: n.process, incarnation: real.Incarnation(), heard: map[string]bool{}, stale: map[string]int64{},
+			Session: by, node: n, process: n.process, incarnation: by.Incarnation(), heard: map[string]bool{}, stale: map[string]int64{},
 		}
 		n.check.sessions[n.session.incarnation] = n.session
 	case nodesession.Registered:

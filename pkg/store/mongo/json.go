@@ -68,8 +68,9 @@ func appendContainer(dst []byte, key string, r *rawjson.Reader, depth int) ([]by
 		typ = bson.TypeEmbeddedDocument
 	}
 	dst, start := beginIn(dst, typ, key)
-	more, ok := r.Open(), true
+	more := r.Open()
 	for i := 0; more; i++ {
+		var ok bool
 		name := position(i)
 		if object {
 			name, ok = exactString(r.Key())

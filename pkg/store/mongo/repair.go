@@ -27,7 +27,7 @@ func judge(doc bson.Raw, t *task.Task) error {
 	case t.ClassName == "":
 		return errors.New("className is missing: it names what is to run")
 	}
-	return store.CheckKnown(t) //nolint:wrapcheck // reason names the document
+	return store.CheckKnown(t)
 }
 
 // unfilled matches documents that wait and lack what they are found by, whatever they have instead; one filter for each
