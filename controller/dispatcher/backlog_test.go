@@ -33,8 +33,8 @@ func (b *bundle) finish(t *testing.T, k fleet.Key) {
 	}
 }
 
-// Tasks that cannot be placed stand at the head; behind them there is more than the nodes can take. A task that comes between the two
-// goes before all that stand behind it.
+// Tasks that cannot be placed stand at the head; behind them there is more than the nodes can take. A task that comes
+// between the two goes before all that stand behind it.
 func TestATaskOfHigherPriorityIsNotPassedOverBehindOnesThatCannotBePlaced(t *testing.T) {
 	t.Parallel()
 	k := fleet.Key{Node: "n1", Incarnation: "n1-1"}
@@ -68,7 +68,8 @@ func TestATaskOfHigherPriorityIsNotPassedOverBehindOnesThatCannotBePlaced(t *tes
 	}
 }
 
-// Room to queue is for classes of short runs. Where only that is left, a backlog of long ones is not read from end to end.
+// Room to queue is for classes of short runs. Where only that is left, a backlog of long ones is not read from end to
+// end.
 func TestRoomToQueueAloneReadsNoBacklog(t *testing.T) {
 	t.Parallel()
 	n := node("n1", 4, "short", "long")

@@ -15,7 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// crowd is a dispatcher on a store with n tasks that wait and that a node of one slot can run one after the other, and others that nothing can.
+// crowd is a dispatcher on a store with n tasks that wait and that a node of one slot can run one after the other, and
+// others that nothing can.
 func crowd(b *testing.B, n, hopeless int) *bundle {
 	b.Helper()
 	bun := setup(b, node("n1", 1, "a"))
@@ -58,8 +59,8 @@ func (b *bundle) serveAfter(tb testing.TB, list bool) {
 	}
 }
 
-// BenchmarkBacklog says how much longer it takes to place one task while 1,000,000 wait than while 1,000 do, as the ratio of the two within
-// one run; the goal is 1.5.
+// BenchmarkBacklog says how much longer it takes to place one task while 1,000,000 wait than while 1,000 do, as the
+// ratio of the two within one run; the goal is 1.5.
 func BenchmarkBacklog(b *testing.B) {
 	small, large := crowd(b, 1000, 0), crowd(b, 1_000_000, 0)
 	var times [2]time.Duration
@@ -79,7 +80,8 @@ func BenchmarkBacklog(b *testing.B) {
 	b.ReportMetric(float64(times[1].Nanoseconds())/float64(n), "ns/large")
 }
 
-// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that nothing can run, of ten priorities above and below theirs.
+// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that nothing can run, of ten priorities above and
+// below theirs.
 func BenchmarkHopeless(b *testing.B) {
 	bun := crowd(b, 10_000, 990_000)
 	before := bun.store.pages
@@ -124,8 +126,9 @@ func BenchmarkRound(b *testing.B) {
 	b.ReportMetric(float64(32*b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkQueues places tasks one by one where there are 99,000 queues: of one key each, each of which could be next; or of a namespace
-// each, of which none can run, beside the one that moves. It says what a look at the status costs, too.
+// BenchmarkQueues places tasks one by one where there are 99,000 queues: of one key each, each of which could be next;
+// or of a namespace each, of which none can run, beside the one that moves. It says what a look at the status costs,
+// too.
 func BenchmarkQueues(b *testing.B) {
 	const queues = 99_000
 	for name, c := range map[string]struct {

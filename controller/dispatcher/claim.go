@@ -16,8 +16,14 @@ func (d *Dispatcher) claimID() string {
 	return d.cfg.ID + "-" + strconv.FormatInt(d.claims, 36)
 }
 
-// claim writes the claims and gives those that won. What is lost to another is dropped.
-func (d *Dispatcher) claim(ctx context.Context, r *round, picks []pick) ([]pick, error) {
+// claim writes the claims of what was picked, and returns those that won. What another change of the task came before
+// is dropped.
+func (d *Dispatcher) claim(ctx context.Context, r *round) ([]pick, error) {
+	picks := r.picks
+	r.picks = nil
+	if len(picks) == 0 {
+		return nil, nil
+	}
 	changes := make([]task.Change, len(picks))
 	ids := make([]string, len(picks))
 	for i := range picks {
@@ -75,7 +81,7 @@ func (d *Dispatcher) winners(ctx context.Context, r *round, picks []pick, ids []
 // refusalEvery is how often a refusal of the store is logged.
 const refusalEvery = time.Minute
 
-// refusal says whether the store will never take some of the changes, and has carried out the others.
+// refusal reports whether the store will never take some of the changes, and has carried out the others.
 func (d *Dispatcher) refusal(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
 		return false

@@ -1,19 +1,23 @@
-// Package dispatcher gives tasks that wait to nodes: order -> gate -> place -> claim -> publish. It runs on the leader only.
+// Package dispatcher gives tasks that wait to nodes: order -> gate -> place -> claim -> publish. It runs on the leader
+// only.
 //
-// It thinks in queues, not in tasks: tasks of one queue ask for the same, so what keeps the head of a queue waiting keeps all of it
-// waiting, and nothing of it is read. See [task.Task.Queue].
+// It thinks in queues, not in tasks: tasks of one queue ask for the same, so what keeps the head of a queue waiting
+// keeps all of it waiting, and nothing of it is read. See [task.Task.Queue].
 //
 // Invariants:
 //
-//   - Nothing is published before a majority acknowledged the claim: of a write whose outcome is unknown nothing is published, and the
-//     monitor goes on from what the store says.
-//   - A claim is given back only by the leader that made it, only for its first publish, and only if that certainly did not happen.
+//   - Nothing is published before a majority acknowledged the claim: of a write whose outcome is unknown nothing is
+//     published, and the monitor goes on from what the store says.
+//   - A claim is given back only by the leader that made it, only for its first publish, and only if that certainly did
+//     not happen.
 //   - What cannot be placed never hides what can: a queue that waits costs a round no read.
-//   - What a task needs beside a node (permits, tokens) it takes only when it has got the node, so one that waits holds nothing.
+//   - What a task needs beside a node (permits, tokens) it takes only when it has got the node, so one that waits holds
+//     nothing.
 //   - A round is bounded, and so is what is known of the queues.
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -74,15 +78,14 @@ type Dispatcher struct {
 	log       *slog.Logger
 
 	claims    int64         // made so far, for their ids
-	unclaims  []*task.Task  // claims that were given back without an answer of the store; at most a page
+	owed      []*task.Task  // claims whose undoing the store has not answered; at most a page
 	refusedAt time.Duration // when a refusal of the store was logged last; 0 = never
 
-	mu     sync.Mutex // guards what follows against those who ask why tasks wait; only Round changes it, and Use
-	gates  *gates
-	picker *picker
-	order  *fairqueue.Scheduler
+	mu     sync.Mutex // guards what follows; only Round and Use change it, others ask why tasks wait
 	queues queues
-	cut    bool // the last round looked at as many tasks as it may: the next one goes on where it ended
+	order  *fairqueue.Scheduler
+	gates  gates
+	picker picker
 	status Status
 }
 
@@ -106,9 +109,9 @@ type Status struct {
 
 // New makes a dispatcher.
 func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Clock, m *Metrics, log *slog.Logger) *Dispatcher {
-	g := &gates{fleet: f, clock: c, maxPending: cfg.MaxPending, buckets: buckets{limited: make(map[string]struct{})}}
 	d := &Dispatcher{cfg: cfg, store: s, fleet: f, transport: t, lease: l, clock: c, metrics: m, log: log,
-		gates: g, picker: &picker{gates: g, cluster: placement.NewCluster(cfg.Seed)}, order: fairqueue.New(cfg.Order), queues: newQueues()}
+		queues: newQueues(), order: fairqueue.New(cfg.Order), gates: gates{fleet: f, clock: c, maxPending: cfg.MaxPending}}
+	d.picker = picker{gates: &d.gates, fleet: f, cluster: placement.NewCluster(cfg.Seed), rateLimited: make(map[string]struct{})}
 	d.Use(store.Dispatcher{})
 	return d
 }
@@ -119,24 +122,30 @@ func (d *Dispatcher) Status() Status {
 	defer d.mu.Unlock()
 	s := d.status
 	s.Strategy, s.Paused = d.gates.settings.strategy, d.gates.settings.paused
-	s.Queues, s.Waiting = len(d.queues.byName), d.counts()
-	s.Unstarted, s.MaxPending, s.Throttle = d.fleet.Unstarted(), d.cfg.MaxPending, d.gates.slowdown()
+	s.Queues, s.Waiting = len(d.queues.byName), d.countWaiting()
+	s.Unstarted, s.MaxPending, s.Throttle = d.fleet.Unstarted(), d.cfg.MaxPending, d.gates.throttle()
 	return s
 }
 
-// finishRound ends a round: it notes what it did, and lets go of the tasks that it read.
-func (d *Dispatcher) finishRound(r *round, began time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, queue := range r.reads {
-		queue.tasks, queue.at, queue.more, queue.read = nil, 0, false, 0
+// countWaiting counts the queues by what keeps their first tasks waiting.
+func (d *Dispatcher) countWaiting() map[Reason]int {
+	now := d.gates.moment()
+	by := make(map[Reason]int)
+	each := func(list []*queueState) {
+		for _, q := range list {
+			why, _ := d.picker.blocked(q, now)
+			by[cmp.Or(why, d.behind(q, q.item.ID), Ready)]++
+		}
 	}
-	d.queues.endedBy = r.endedBy
-	d.status.Rounds++
-	d.status.Placed += int64(r.out.Placed)
-	d.status.Failed += int64(r.out.Failed)
-	d.status.Lost += int64(r.lost)
-	d.status.LastRoundAt = r.now
-	d.status.LastRound, d.status.LastTook = r.out, d.clock.Boot()-began
-	d.metrics.throttled(d.fleet.Unstarted(), d.gates.slowdown())
+	each(d.queues.unread.queues)
+	each(d.queues.open.queues)
+	each(d.queues.ordered.queues)
+	for _, set := range d.queues.parked {
+		if why, _ := d.picker.blockedSet(set, now); why != "" {
+			by[why] += len(set.queues)
+			continue
+		}
+		each(set.queues)
+	}
+	return by
 }

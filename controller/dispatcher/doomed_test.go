@@ -55,7 +55,8 @@ func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
 	}
 }
 
-// A task whose deadline has passed is not sent any more, also where a person has it tried again: its node could only end it.
+// A task whose deadline has passed is not sent any more, also where a person has it tried again: its node could only
+// end it.
 func TestATaskIsNotPlacedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))
@@ -74,7 +75,8 @@ func TestATaskIsNotPlacedAfterItsDeadline(t *testing.T) {
 	}
 }
 
-// A task that fits into no event has been claimed when that shows. It ends with the reason, and nothing else is held up by it, nor its node.
+// A task that fits into no event has been claimed when that shows. It ends with the reason, and nothing else is held up
+// by it, nor its node.
 func TestATaskThatFitsIntoNoEventFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))

@@ -1,32 +1,33 @@
 package dispatcher
 
-// SetMaxLines bounds how many queues are known at once.
-func (d *Dispatcher) SetMaxLines(n int) { d.queues.limit = n }
+// SetMaxQueues bounds how many queues are known at once.
+func (d *Dispatcher) SetMaxQueues(n int) { d.queues.limit = n }
 
 // Holds says how many tasks the dispatcher holds.
 func (d *Dispatcher) Holds() int {
 	n := 0
-	for _, l := range d.queues.byName {
-		n += cap(l.tasks)
+	for _, q := range d.queues.byName {
+		n += cap(q.tasks)
 	}
 	return n
 }
 
 // Free says how many queues a round looks at one by one, since nothing is known to keep them waiting.
-func (d *Dispatcher) Free() int { return len(d.queues.fresh.queues) + len(d.queues.free.queues) }
+func (d *Dispatcher) Free() int { return len(d.queues.unread.queues) + len(d.queues.open.queues) }
 
-// Overslept gives the queues that a round would leave to wait although nothing keeps them, and says in how many groups queues wait.
+// Overslept gives the queues that a round would leave to wait although nothing keeps them, and says in how many groups
+// queues wait.
 func (d *Dispatcher) Overslept() (names []string, groups int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.picker.refresh()
-	d.unpark(&round{moment: d.gates.moment()})
+	d.wake(&round{moment: d.gates.moment()})
 	n := 0
-	for _, g := range d.queues.parked {
-		for _, l := range g.queues {
+	for _, set := range d.queues.parked {
+		for _, q := range set.queues {
 			n++
-			if why, _ := d.picker.blocked(l, d.gates.moment()); why == "" || l.in != g {
-				names = append(names, l.name)
+			if why, _ := d.picker.blocked(q, d.gates.moment()); why == "" || q.in != set {
+				names = append(names, q.name)
 			}
 		}
 	}

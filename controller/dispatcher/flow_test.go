@@ -85,7 +85,8 @@ func TestBackPressureStopsClaimsAndSlowsDownBefore(t *testing.T) {
 	}
 }
 
-// What waits in the deep queues of nodes is sent and not started, too: it must not come near to what back-pressure allows.
+// What waits in the deep queues of nodes is sent and not started, too: it must not come near to what back-pressure
+// allows.
 func TestDeepQueuesEndWhereBackPressureBegins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -164,7 +165,8 @@ func TestPrioritiesNamespacesAndAgeShareTheNodes(t *testing.T) {
 	}
 }
 
-// Queues of one length and one number of tasks stand in the order of their names, so that what people see does not jump about.
+// Queues of one length and one number of tasks stand in the order of their names, so that what people see does not jump
+// about.
 func TestGroupsOfWhatWaitsAreInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 1, "a"))

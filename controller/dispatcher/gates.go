@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/clock"
 )
 
-// Reason says why tasks wait: one of placement's, or one of these.
+// Reason is why tasks wait: one of placement's reasons, or one of these.
 type Reason = placement.Reason
 
 // The reasons that have nothing to do with the nodes.
@@ -23,52 +23,53 @@ const (
 	// RateLimited and ClassRateLimited say that there is no token left.
 	RateLimited      Reason = "RATE_LIMIT"
 	ClassRateLimited Reason = "CLASS_RATE_LIMIT"
-	// NamespaceFull says that as many tasks of the namespace are on nodes as may be.
+	// NamespaceFull says that the namespace has as many tasks on nodes as it may.
 	NamespaceFull Reason = "NAMESPACE_LIMIT"
-	// KeyBusy says so of the concurrency key, PoolFull of the pool.
+	// KeyBusy and PoolFull say that all permits of the concurrency key, or of the pool, are in use.
 	KeyBusy  Reason = "CONCURRENCY_KEY"
 	PoolFull Reason = "POOL_LIMIT"
 	// PoolUnknown says that there is no such pool.
 	PoolUnknown Reason = "POOL_UNKNOWN"
 )
 
-// permits are what a claim of a task names: of its concurrency key, and of its pool. One that it needs none of is empty.
+// permits are what the claim of a task names: one of its concurrency key, and one of its pool. It is empty if the task
+// needs none.
 type permits struct{ key, pool string }
 
-// gates is what keeps tasks waiting whatever the nodes may take: settings, permits, rates, back-pressure.
+// gates are what a task passes before it is placed, whatever the nodes can take: pauses, limits and rates.
 type gates struct {
 	fleet      *fleet.Fleet
 	clock      clock.Clock
-	maxPending int
+	maxPending int // tasks that are sent and not started, at most; 0 = no limit
 	settings   settings
-	buckets    buckets
+	rates      rates
 }
 
 // moment is the time by which tokens are counted: it never goes back.
 func (g *gates) moment() time.Time { return time.Unix(0, int64(g.clock.Boot())) }
 
-// gate says what keeps a line waiting, whatever the nodes may take; empty = nothing, and then which permits its head may name. With a rate
-// limit it says how long, too; 0 = not known.
-func (g *gates) gate(queue *queueState, now time.Time) (p permits, why Reason, wait time.Duration) {
+// check returns what keeps a queue waiting, whatever the nodes can take; empty = nothing, and then which permits the
+// claim of its head may name. With a rate limit it also returns how long it takes until a token comes; 0 = not known.
+func (g *gates) check(q *queueState, now time.Time) (p permits, why Reason, wait time.Duration) {
 	s := &g.settings
 	switch {
 	case s.paused:
 		return p, DispatcherPaused, 0
-	case s.namespaces[queue.item.Namespace]:
+	case s.namespaces[q.item.Namespace]:
 		return p, NamespacePaused, 0
-	case s.classes[queue.class]:
+	case s.classes[q.class]:
 		return p, ClassPaused, 0
 	}
-	if limit, ok := s.limits[queue.item.Namespace]; ok && g.fleet.NamespaceCount(queue.item.Namespace) >= limit {
+	if limit, ok := s.limits[q.item.Namespace]; ok && g.fleet.NamespaceCount(q.item.Namespace) >= limit {
 		return p, NamespaceFull, 0
 	}
-	poolLimit, known := s.pools[queue.pool]
-	if queue.pool != "" && !known {
+	poolLimit, known := s.pools[q.pool]
+	if q.pool != "" && !known {
 		return p, PoolUnknown, 0
 	}
-	if queue.key != "" || queue.pool != "" {
+	if q.key != "" || q.pool != "" {
 		var keyFull, poolFull bool
-		p.key, p.pool, keyFull, poolFull = g.fleet.FreePermits(queue.key, queue.keyLimit, queue.pool, poolLimit)
+		p.key, p.pool, keyFull, poolFull = g.fleet.FreePermits(q.key, q.keyLimit, q.pool, poolLimit)
 		switch {
 		case keyFull:
 			return p, KeyBusy, 0
@@ -76,10 +77,10 @@ func (g *gates) gate(queue *queueState, now time.Time) (p permits, why Reason, w
 			return p, PoolFull, 0
 		}
 	}
-	if !g.buckets.all.ready(now) {
-		return p, RateLimited, g.buckets.all.wait(now)
+	if !g.rates.all.ready(now) {
+		return p, RateLimited, g.rates.all.wait(now)
 	}
-	if class := g.buckets.classes.of(queue.class, now); !class.ready(now) {
+	if class := g.rates.classes.of(q.class, now); !class.ready(now) {
 		return p, ClassRateLimited, class.wait(now)
 	}
 	if g.maxPending > 0 && g.fleet.Unstarted() >= g.maxPending {
@@ -88,11 +89,14 @@ func (g *gates) gate(queue *queueState, now time.Time) (p permits, why Reason, w
 	return p, "", 0
 }
 
-// slowdowns are the pauses between rounds as more and more is sent and not started: from half of what may be, step by step.
-var slowdowns = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
+// pauses are what rounds rest at each step of back-pressure: from half of MaxPending on, the longer the more is sent
+// and not started.
+var pauses = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond,
+	80 * time.Millisecond}
 
-// slowdown is the step that the dispatcher is at: 0 = it goes as fast as it can, len(breaths) = it is nearly full.
-func (g *gates) slowdown() int {
+// throttle returns the step of back-pressure: 0 = rounds do not rest, len(pauses) = as much as may be is sent and not
+// started.
+func (g *gates) throttle() int {
 	if g.maxPending <= 0 {
 		return 0
 	}
@@ -102,5 +106,5 @@ func (g *gates) slowdown() int {
 	if over < 0 || unstarted == 0 {
 		return 0
 	}
-	return min(1+over*len(slowdowns)/max(g.maxPending-half, 1), len(slowdowns))
+	return min(1+over*len(pauses)/max(g.maxPending-half, 1), len(pauses))
 }

@@ -97,8 +97,9 @@ func (h *history) report(tk *task.Task, kind task.Kind, fleets ...*fleet.Fleet) 
 	}
 }
 
-// TestReservedIsWhatWasSentAndNotSeen: over random histories with refused and lost writes, sends that fail or may have, claims that others
-// come before, and comparisons. No node ever holds more than its slots or fewer than none; and when all is known, exactly what the store says.
+// TestReservedIsWhatWasSentAndNotSeen: over random histories with refused and lost writes, sends that fail or may have,
+// claims that others come before, and comparisons. No node ever holds more than its slots or fewer than none; and when
+// all is known, exactly what the store says.
 func TestReservedIsWhatWasSentAndNotSeen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -157,7 +158,8 @@ func TestReservedIsWhatWasSentAndNotSeen(t *testing.T) {
 				}
 			},
 		})
-		// Once nothing fails and all has been compared, nothing is left but what the store says, and it all runs to its end.
+		// Once nothing fails and all has been compared, nothing is left but what the store says, and it all runs to its
+		// end.
 		for range 200 {
 			h.clock.Advance(3 * time.Second)
 			per := loads()
@@ -207,8 +209,8 @@ func (h *history) rival(changes []task.Change) {
 	}
 }
 
-// TestC71_KeysHoldWithTwoDispatchersAtOnce: over random histories of two leaders that do not know of each other on one store, no key and no
-// pool ever has more tasks on nodes than its limit; and in the end all has run.
+// TestC71_KeysHoldWithTwoDispatchersAtOnce: over random histories of two leaders that do not know of each other on one
+// store, no key and no pool ever has more tasks on nodes than its limit; and in the end all has run.
 func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -283,8 +285,8 @@ func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 	})
 }
 
-// TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost, whatever else they have: other priorities below, queues that wait for a key, and more or
-// fewer tasks at a time.
+// TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost, whatever else they have: other priorities below, queues that wait
+// for a key, and more or fewer tasks at a time.
 func TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -23,8 +23,9 @@ type runner struct {
 	due      time.Duration // when to look for them although no wake says that there are new ones
 }
 
-// Loop returns the loop that makes rounds: at every wake, at every interval, when a token comes that tasks wait for, and back to back
-// while there is more to look at. A moment in which the lease cannot be trusted ends no more than a round: a late answer may renew it.
+// Loop returns the loop that makes rounds: at every wake, at every interval, when a token comes that tasks wait for,
+// and back to back while there is more to look at. A moment in which the lease cannot be trusted ends no more than a
+// round: a late answer may renew it.
 func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
 	r := &runner{Dispatcher: d, wakes: wakes, interval: interval, due: d.clock.Boot()}
 	return loop.Loop{
@@ -32,7 +33,7 @@ func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
 		Wakes:   []loop.Wake{wakes.Stored, wakes.Capacity},
 		Step:    r.step,
 		Failure: "a dispatch round failed; it will be tried again",
-		End:     func(context.Context) { d.metrics.throttled(0, 0) }, // what another leader has sent is not this one's
+		End:     func(context.Context) { d.metrics.setThrottle(0, 0) }, // what another leader has sent is not this one's
 	}
 }
 
@@ -61,8 +62,8 @@ func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
 		}
 		next = loop.After(wait)
 	}
-	if step := r.gates.slowdown(); step > 0 {
-		next = next.RestFirst(slowdowns[step-1])
+	if step := r.gates.throttle(); step > 0 {
+		next = next.RestFirst(pauses[step-1])
 	}
 	if out.Placed == 0 {
 		next = next.KeepBackoff() // a round without work does not show that publishing works again

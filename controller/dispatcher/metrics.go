@@ -14,7 +14,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		dispatch: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scheduler_dispatch_total",
-			Help: "Tasks that were picked for a node, by what became of it: ok; error (not_published: given back; unknown: it may have been " +
+			Help: "Tasks that were picked for a node, by what became of it: ok; error (not_published: it waits again; unknown: it may have been " +
 				"published, and is sent again); lost (claim: another change of the task came before).",
 		}, []string{"result", "reason"}),
 		unstarted: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -38,7 +38,7 @@ func (m *Metrics) dispatched(ok, unknown, failed int) {
 
 func (m *Metrics) lose(n int) { m.dispatch.WithLabelValues("lost", "claim").Add(float64(n)) }
 
-func (m *Metrics) throttled(unstarted, step int) {
+func (m *Metrics) setThrottle(unstarted, step int) {
 	m.unstarted.Set(float64(unstarted))
 	m.throttle.Set(float64(step))
 }

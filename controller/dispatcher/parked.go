@@ -1,18 +1,15 @@
 package dispatcher
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
-// queueSet is lines that a round deals with as one: those that it has to look at, or those that wait for the same. Each known line stands in one.
+// queueSet is queues that a round deals with as one: those that it looks at, or those that are parked for one reason.
 type queueSet struct {
-	until  condition     // what its lines wait for; zero for those that do not
-	queues []*queueState // in an order that depends on what has happened alone
-	index  int           // in lines.waiting
+	until  condition     // what the queues wait for; zero if they do not wait
+	queues []*queueState // in an order that depends only on what has happened
+	index  int           // in queues.parked
 }
 
-// condition is what keeps a line waiting: as long as it keeps one line, it keeps all that wait for it.
+// condition is what keeps a queue waiting. As long as it keeps one queue, it keeps all queues that are parked for it.
 type condition struct {
 	why    Reason
 	of     string // the namespace, class, pool or key; of a reason of placement, the class
@@ -21,106 +18,88 @@ type condition struct {
 	n      int // slots; of a key, the limit
 }
 
-// conditionFor is what the line waits for.
-func (queue *queueState) conditionFor(why Reason) condition {
+// until returns what the queue waits for.
+func (q *queueState) until(why Reason) condition {
 	c := condition{why: why}
 	switch why {
 	case NamespacePaused, NamespaceFull:
-		c.of = queue.item.Namespace
+		c.of = q.item.Namespace
 	case ClassPaused, ClassRateLimited:
-		c.of = queue.class
+		c.of = q.class
 	case PoolUnknown, PoolFull:
-		c.of = queue.pool
+		c.of = q.pool
 	case KeyBusy:
-		c.of, c.n = queue.key, queue.keyLimit
+		c.of, c.n = q.key, q.keyLimit
 	default:
-		c.of, c.labels, c.anti, c.n = queue.class, queue.request.Selector.String(), queue.anti, queue.request.Slots
+		c.of, c.labels, c.anti, c.n = q.class, q.request.Selector.String(), q.anti, q.request.Slots
 	}
 	return c
 }
 
-// isParked says whether something keeps the line waiting, as of the last look.
-func (queue *queueState) isParked() bool { return queue.in.until.why != "" }
+// waits reports whether the queue is parked.
+func (q *queueState) waits() bool { return q.in.until.why != "" }
 
-// blocksAll says whether a reason keeps all lines waiting. They stay in the order, since the round has nothing more to do.
-func blocksAll(why Reason) bool {
+// keepsAll reports whether a reason keeps all queues waiting. They stay in the order, since the round is at its end.
+func keepsAll(why Reason) bool {
 	return why == DispatcherPaused || why == RateLimited || why == Throttled
 }
 
-// park puts a line to those that wait for the same.
-func (qs *queues) park(x *queueState, why Reason) {
-	until := x.conditionFor(why)
-	g, ok := qs.byCondition[until]
+// park puts a queue to those that wait for the same.
+func (qs *queues) park(q *queueState, why Reason) {
+	until := q.until(why)
+	set, ok := qs.byCondition[until]
 	if !ok {
-		g = &queueSet{until: until, index: len(qs.parked)}
-		qs.parked = append(qs.parked, g)
-		qs.byCondition[until] = g
+		set = &queueSet{until: until, index: len(qs.parked)}
+		qs.parked = append(qs.parked, set)
+		qs.byCondition[until] = set
 	}
-	qs.move(x, g)
+	qs.move(q, set)
 }
 
-func (qs *queues) move(x *queueState, to *queueSet) {
-	if x.in == to {
-		return
+// unpark lets the next round look at all queues of a set.
+func (qs *queues) unpark(set *queueSet) {
+	for len(set.queues) > 0 {
+		qs.move(set.queues[len(set.queues)-1], &qs.open)
 	}
-	if x.in != nil {
-		qs.leave(x)
-	}
-	x.in, x.place = to, len(to.queues)
-	to.queues = append(to.queues, x)
 }
 
-// leave takes a line out of its group. One that nothing waits in any more is forgotten.
-func (qs *queues) leave(x *queueState) {
-	g := x.in
-	last := len(g.queues) - 1
-	moved := g.queues[last]
-	g.queues[x.place], moved.place = moved, x.place
-	g.queues[last] = nil
-	g.queues, x.in = g.queues[:last], nil
-	if last > 0 || g.until.why == "" {
+func (qs *queues) move(q *queueState, to *queueSet) {
+	if q.in == to {
 		return
 	}
-	delete(qs.byCondition, g.until)
+	if q.in != nil {
+		qs.leave(q)
+	}
+	q.in, q.pos = to, len(to.queues)
+	to.queues = append(to.queues, q)
+}
+
+// leave takes a queue out of its set. A set of parked queues that is empty is forgotten.
+func (qs *queues) leave(q *queueState) {
+	set := q.in
+	last := len(set.queues) - 1
+	moved := set.queues[last]
+	set.queues[q.pos], moved.pos = moved, q.pos
+	set.queues[last] = nil
+	set.queues, q.in = set.queues[:last], nil
+	if last > 0 || set.until.why == "" {
+		return
+	}
+	delete(qs.byCondition, set.until)
 	end := len(qs.parked) - 1
 	other := qs.parked[end]
-	qs.parked[g.index], other.index = other, g.index
+	qs.parked[set.index], other.index = other, set.index
 	qs.parked[end] = nil
 	qs.parked = qs.parked[:end]
 }
 
-// unpark frees the lines of groups that nothing keeps any more, or something else.
-func (d *Dispatcher) unpark(r *round) {
-	for _, g := range slices.Backward(d.queues.parked) { // from behind, where leave takes what it moves from
-		if why, wait := d.picker.stillBlocked(g, r.moment); why != "" {
+// wake unparks the queues whose reason has ended or changed, and notes when the reasons of the others may end.
+func (d *Dispatcher) wake(r *round) {
+	for _, set := range slices.Backward(d.queues.parked) { // backward, as leave fills a gap from the end
+		if why, wait := d.picker.blockedSet(set, r.moment); why != "" {
 			r.wait(wait)
 			continue
 		}
-		for len(g.queues) > 0 {
-			d.queues.move(g.queues[len(g.queues)-1], &d.queues.free)
-		}
+		d.queues.unpark(set)
 	}
-}
-
-// counts says how many lines wait for which reason now.
-func (d *Dispatcher) counts() map[Reason]int {
-	now := d.gates.moment()
-	by := make(map[Reason]int)
-	each := func(list []*queueState) {
-		for _, queue := range list {
-			why, _ := d.picker.blocked(queue, now)
-			by[cmp.Or(why, d.behind(queue, queue.item.ID), Ready)]++
-		}
-	}
-	each(d.queues.fresh.queues)
-	each(d.queues.free.queues)
-	each(d.queues.ordered.queues)
-	for _, g := range d.queues.parked {
-		if why, _ := d.picker.stillBlocked(g, now); why != "" {
-			by[why] += len(g.queues)
-			continue
-		}
-		each(g.queues)
-	}
-	return by
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Queues that wait for the same are asked as one, however many they are; those that could run stand in the order, and are asked in their turn.
+// Queues that wait for the same are asked as one, however many they are; those that could run stand in the order, and
+// are asked in their turn.
 func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 	t.Parallel()
 	const queues = 400
@@ -85,8 +86,9 @@ func TestQueuesThatWaitForDifferentThingsAreDifferent(t *testing.T) {
 	}
 }
 
-// TestNoQueueSleepsThroughTheEndOfItsWait: over random histories of tasks that ask for all kinds of things, of settings, nodes and time, a queue
-// that nothing keeps is never left to wait with others; and once all is lifted, all runs.
+// TestNoQueueSleepsThroughTheEndOfItsWait: over random histories of tasks that ask for all kinds of things, of
+// settings, nodes and time, a queue that nothing keeps is never left to wait with others; and once all is lifted, all
+// runs.
 func TestNoQueueSleepsThroughTheEndOfItsWait(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

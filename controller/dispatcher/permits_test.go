@@ -93,7 +93,8 @@ func TestC71_NoPermitIsGivenTwiceWhateverALeaderKnows(t *testing.T) {
 	}
 }
 
-// A lost permit, a lost claim or a crash of anything in between leaves no count behind: when all has ended, all is free.
+// A lost permit, a lost claim or a crash of anything in between leaves no count behind: when all has ended, all is
+// free.
 func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 5, "a"), node("n2", 5, "a"))

@@ -8,39 +8,38 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// picker finds a node for a task that has passed the gates. It is the dispatcher's view of the nodes.
+// picker picks the nodes of tasks, among those that take work and have a token of their rate.
 type picker struct {
-	*gates
-
-	cluster *placement.Cluster
+	gates       *gates
+	fleet       *fleet.Fleet
+	cluster     *placement.Cluster
+	rateLimited map[string]struct{} // nodes that the cluster leaves out, for want of a token
 }
-
-var _ fleet.Placer = (*picker)(nil)
 
 // Set implements [fleet.Placer].
 func (p *picker) Set(n placement.Node) {
-	_, n.RateLimited = p.buckets.limited[n.ID]
+	_, n.RateLimited = p.rateLimited[n.ID]
 	p.cluster.Set(n)
 }
 
 // Remove implements [fleet.Placer].
 func (p *picker) Remove(id string) {
-	delete(p.buckets.limited, id)
+	delete(p.rateLimited, id)
 	p.cluster.Remove(id)
 }
 
 // Recount implements [fleet.Placer].
 func (p *picker) Recount(id string, by int64) { p.cluster.Recount(id, by) }
 
-// refresh takes in what has changed about the nodes, and which of them have tokens again. It says when the next of the others has one, as
-// Outcome.Next does.
+// refresh takes in what has changed about the nodes, and which of them have tokens again. It returns how long it takes
+// until the next of the others has one, as Outcome.Next does.
 func (p *picker) refresh() (next time.Duration) {
-	p.fleet.Changes(p.clock.Boot(), p)
-	now := p.moment()
-	for id := range p.buckets.limited {
-		b := p.buckets.nodes.of(id, now)
+	p.fleet.Changes(p.gates.clock.Boot(), p)
+	now := p.gates.moment()
+	for id := range p.rateLimited {
+		b := p.gates.rates.nodes.of(id, now)
 		if b.ready(now) {
-			delete(p.buckets.limited, id)
+			delete(p.rateLimited, id)
 			p.cluster.SetRateLimited(id, false)
 		}
 		next = sooner(next, b.wait(now))
@@ -48,83 +47,105 @@ func (p *picker) refresh() (next time.Duration) {
 	return next
 }
 
-// capacity says how many slots are free, and how many short tasks may queue beside them.
-func (p *picker) capacity() (slots, queue int) {
-	slots, queue = p.cluster.Free()
-	if slots == 0 && !p.fleet.AnyShortClass() {
-		return 0, 0
+// limitRate leaves a node out until it has a token, if it has none now. Then it also returns how long that takes; 0 =
+// not known.
+func (p *picker) limitRate(node string, now time.Time) (limited bool, wait time.Duration) {
+	b := p.gates.rates.nodes.of(node, now)
+	if b.ready(now) {
+		return false, 0
 	}
-	return slots, queue
+	p.rateLimited[node] = struct{}{}
+	p.cluster.SetRateLimited(node, true)
+	return true, b.wait(now)
 }
 
-// blocked says what blocked a line waiting; empty = nothing, as far as can be known without trying. With a rate limit it says how long, too.
-func (p *picker) blocked(queue *queueState, now time.Time) (Reason, time.Duration) {
-	if !queue.known && !p.settings.paused { // a pause of all is of it, too
+// endRateLimits lets all nodes take work again.
+func (p *picker) endRateLimits() {
+	for id := range p.rateLimited {
+		p.cluster.SetRateLimited(id, false)
+	}
+	clear(p.rateLimited)
+}
+
+// capacity returns how many slots are free, for tasks that begin at once and for short tasks that wait on their node.
+func (p *picker) capacity() int {
+	slots, prefetch := p.cluster.Free()
+	if slots == 0 && !p.fleet.AnyShortClass() {
+		return 0
+	}
+	return slots + prefetch
+}
+
+// exhausted returns why no capacity is left.
+func (p *picker) exhausted() Reason {
+	if len(p.rateLimited) > 0 {
+		return placement.NodesRateLimited
+	}
+	return placement.NodesFull
+}
+
+// blocked returns what keeps a queue waiting; empty = nothing, as far as can be known without trying. With a rate limit
+// it also returns how long it takes until a token comes.
+func (p *picker) blocked(q *queueState, now time.Time) (Reason, time.Duration) {
+	if !q.known && !p.gates.settings.paused { // a pause of all is a pause of this queue, too
 		return NotLookedAt, 0
 	}
-	if _, why, wait := p.gate(queue, now); why != "" {
+	if _, why, wait := p.gates.check(q, now); why != "" {
 		return why, wait
 	}
-	q := p.request(queue)
-	if why, ok := p.cluster.Feasible(&q); !ok {
-		return why, 0
-	}
-	return "", 0
+	req := p.queueRequest(q)
+	why, _ := p.cluster.Feasible(&req)
+	return why, 0
 }
 
-// request is what a task of the line asks of placement.
-func (p *picker) request(queue *queueState) placement.Request {
-	q := queue.request
-	q.Strategy = p.settings.strategy
-	q.Prefetch = p.fleet.PrefetchDepth(queue.class)
-	if p.slowdown() > 0 { // deep queues must not be what slows the rounds down
-		q.Prefetch = min(q.Prefetch, placement.PrefetchOnce)
-	}
-	if queue.anti != "" {
-		q.Anti = p.fleet.NodesWithAntiAffinity(queue.anti)
-	}
-	return q
-}
-
-// requestFor is what one task of the line asks of placement.
-func (p *picker) requestFor(queue *queueState, t *task.Task) placement.Request {
-	q := p.request(queue)
-	q.Alone, q.Avoid, q.StickyKey = t.Alone(), t.Crashed(), t.StickyKey
-	if s, ok := placement.ParseStrategy(t.Strategy); t.Strategy != "" && ok {
-		q.Strategy = s
-	}
-	return q
-}
-
-// place finds a node that has a token. One that turns out to have none is left out until it has.
-func (p *picker) place(r *round, q *placement.Request) placement.Decision {
-	for {
-		dec := p.cluster.Place(q)
-		if dec.Reason != "" || !p.limitNode(r, dec.Node) {
-			return dec
-		}
-		p.cluster.Unplace(dec)
-	}
-}
-
-// limitNode lets a node take nothing until it has a token, if it has none now.
-func (p *picker) limitNode(r *round, node string) bool {
-	b := p.buckets.nodes.of(node, r.moment)
-	if b.ready(r.moment) {
-		return false
-	}
-	p.buckets.limited[node] = struct{}{}
-	p.cluster.SetRateLimited(node, true)
-	r.wait(b.wait(r.moment))
-	return true
-}
-
-// stillBlocked says what keeps all of a group waiting, and how long if it is known; empty if its lines are to be asked each for itself.
-func (p *picker) stillBlocked(g *queueSet, now time.Time) (Reason, time.Duration) {
-	first := g.queues[0]
+// blockedSet returns what keeps all queues of a set waiting, and how long if it is known; empty if each of them has to
+// be checked by itself.
+func (p *picker) blockedSet(set *queueSet, now time.Time) (Reason, time.Duration) {
+	first := set.queues[0]
 	why, wait := p.blocked(first, now)
-	if why != "" && !blocksAll(why) && first.conditionFor(why) != g.until {
+	if why != "" && !keepsAll(why) && first.until(why) != set.until {
 		return "", 0
 	}
 	return why, wait
+}
+
+// queueRequest returns what a task of the queue asks of placement.
+func (p *picker) queueRequest(q *queueState) placement.Request {
+	req := q.request
+	req.Strategy = p.gates.settings.strategy
+	req.Prefetch = p.fleet.PrefetchDepth(q.class)
+	if p.gates.throttle() > 0 { // tasks that wait on nodes must not be what slows the rounds down
+		req.Prefetch = min(req.Prefetch, placement.PrefetchOnce)
+	}
+	if q.anti != "" {
+		req.Anti = p.fleet.NodesWithAntiAffinity(q.anti)
+	}
+	return req
+}
+
+// taskRequest returns what one task of the queue asks of placement.
+func (p *picker) taskRequest(q *queueState, t *task.Task) placement.Request {
+	req := p.queueRequest(q)
+	req.Alone, req.Avoid, req.StickyKey = t.Alone(), t.Crashed(), t.StickyKey
+	if s, ok := placement.ParseStrategy(t.Strategy); t.Strategy != "" && ok {
+		req.Strategy = s
+	}
+	return req
+}
+
+// place finds a node that has a token. Nodes that turn out to have none are left out; wait is how long it takes until
+// the first of them has one.
+func (p *picker) place(req *placement.Request, now time.Time) (dec placement.Decision, wait time.Duration) {
+	for {
+		dec := p.cluster.Place(req)
+		if dec.Reason != "" {
+			return dec, wait
+		}
+		limited, until := p.limitRate(dec.Node, now)
+		if !limited {
+			return dec, wait
+		}
+		wait = sooner(wait, until)
+		p.cluster.Unplace(dec)
+	}
 }

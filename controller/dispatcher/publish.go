@@ -2,17 +2,18 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/controller/transport"
-	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// publish sends claims to their nodes, one batch for each node. What certainly did not go out waits again; what never can ends.
+// publish sends claims to their nodes, one batch for each node. What certainly did not go out waits again; what never
+// can ends.
 func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
+	if len(won) == 0 {
+		return nil
+	}
 	at, sizes := make(map[fleet.Key]int), make(map[fleet.Key]int)
 	for _, p := range won {
 		sizes[p.to.Key]++
@@ -64,7 +65,7 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 	d.metrics.dispatched(len(sent)-unknown, unknown, len(back))
 	if failure != nil {
 		d.log.Warn("an assignment was not published; what may be on its way is sent again, the rest waits again",
-			"given_back", len(back), "error", failure)
+			"unclaimed", len(back), "error", failure)
 	}
 	r.out.Placed += len(sent)
 	r.out.Failed += len(back) - len(doomed)
@@ -77,57 +78,4 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 		ends[i] = task.Refuse(t, reasons[i], now)
 	}
 	return d.end(ctx, ends)
-}
-
-// end ends tasks that wait and cannot run.
-func (d *Dispatcher) end(ctx context.Context, ends []task.Change) error {
-	for page := range slices.Chunk(ends, store.MaxBatch) {
-		if _, err := d.store.Apply(ctx, page); err != nil && !d.refusal(ctx, err) {
-			return fmt.Errorf("end %d tasks that cannot run: %w", len(page), err)
-		}
-	}
-	return nil
-}
-
-// unclaim undoes claims that no node can have seen. It stops when the leadership may be over: from then on another leader may send
-// them again.
-//
-// Where the store does not say what became of it, it may still take effect, even much later. So these claims are not sent again: they are
-// owed, and given back again, until the store has answered.
-func (d *Dispatcher) unclaim(ctx context.Context, fresh []*task.Task) error {
-	back := slices.Concat(d.unclaims, fresh)
-	if len(back) == 0 {
-		return nil
-	}
-	now := d.clock.Now().UnixMilli()
-	ids := make([]string, len(back))
-	changes := make([]task.Change, len(back))
-	for i, t := range back {
-		ids[i] = t.ClaimID
-		changes[i] = task.Unclaim(t.ID, t.Assignment(), now)
-	}
-	left := d.lease.Remaining()
-	if left <= 0 {
-		d.fleet.Sent(ids[len(d.unclaims):], d.clock.Boot())
-		return ErrNotLeading
-	}
-	d.unclaims = back
-	ctx, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	switch _, err := d.store.Apply(ctx, changes); {
-	case err == nil:
-		d.fleet.Drop(ids)
-		d.mu.Lock()
-		for i, t := range back {
-			d.gates.buckets.refund(t.ClassName, t.Executor, d.gates.moment())
-			changes[i].Apply(t)
-		}
-		d.mu.Unlock()
-	case d.refusal(ctx, err):
-		d.fleet.Sent(ids, d.clock.Boot()) // it never takes effect
-	default:
-		return fmt.Errorf("give back %d claims: %w", len(ids), err)
-	}
-	d.unclaims = nil
-	return nil
 }

@@ -1,8 +1,6 @@
 package dispatcher
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	"github.com/skalds-go/skalds/controller/fairqueue"
@@ -11,120 +9,104 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// queueState is what the dispatcher knows of a queue: what its tasks ask for, and where its head stands. It holds tasks only within a round.
+// queueState is what the dispatcher knows of a queue: what its tasks ask for, and where its head stands. It holds tasks
+// only within a round.
 type queueState struct {
 	name    string
-	index   int // in lines.all
+	index   int // in queues.all
 	in      *queueSet
-	place   int // in it
+	pos     int // in it
 	item    fairqueue.Item
-	request placement.Request // of a task of the line that must not be alone and avoids nothing
+	request placement.Request // of a task of the queue that must not be alone and avoids nothing
 
 	class, key, pool, anti string
 	keyLimit               int
 
-	known bool  // the above is known: a task of it has been read
+	known bool  // the above is known: a task of the queue has been read
 	seen  int64 // the pass of the listing that showed it last
 
 	tasks []task.Task // read in this round
 	at    int         // the first of them that is left
-	more  bool        // there may be others behind them
+	more  bool        // the store may have others behind them
 	read  int         // how many were read last
 
-	// What a round is to know of the one before that was cut short (see Dispatcher.cut). Else each begins anew: a task that was passed over is
-	// asked first again, or those behind it would take each slot that it waits for.
-	from   store.Place // the last task that was passed over: it cannot be placed now, though the line could
-	passed bool        // and none is left behind it
+	// What a round keeps for the next one if it was cut short (see queues.cut). Otherwise each round begins at the
+	// head: a task that was passed over is tried first again, or the tasks behind it would take each slot that it waits
+	// for.
+	from   store.Place // the last task that was passed over: it cannot be placed now, though others of the queue could
+	passed bool        // no task is left behind it
 }
 
-// learn takes in what a task of the line asks for.
-func (queue *queueState) learn(t *task.Task) {
-	queue.known = true
-	queue.class, queue.key, queue.keyLimit, queue.pool, queue.anti = t.ClassName, t.ConcurrencyKey, t.KeyLimit(), t.Pool, t.AntiAffinityKey
+// learn takes in what a task of the queue asks for.
+func (q *queueState) learn(t *task.Task) {
+	q.known = true
+	q.class, q.key, q.keyLimit, q.pool, q.anti = t.ClassName, t.ConcurrencyKey, t.KeyLimit(), t.Pool, t.AntiAffinityKey
 	selector, err := t.NodeSelector()
 	if err != nil {
 		selector = task.Selector{} // the task is refused before it is placed
 	}
-	queue.request = placement.Request{Class: t.ClassName, Selector: selector, Slots: t.Width()}
-	queue.item.Priority, queue.item.Namespace, queue.item.Slots = t.Priority, t.Namespace, t.Width()
-	queue.setHead(t)
+	q.request = placement.Request{Class: t.ClassName, Selector: selector, Slots: t.Width()}
+	q.item.Priority, q.item.Namespace, q.item.Slots = t.Priority, t.Namespace, t.Width()
+	q.setHead(t)
 }
 
-// setHead notes where the line's setHead stands.
-func (queue *queueState) setHead(t *task.Task) {
-	queue.item.Created, queue.item.ID = t.CreateDateTime, t.ID
-}
+// setHead moves the queue's place in the order to that of a task.
+func (q *queueState) setHead(t *task.Task) { q.item.Created, q.item.ID = t.CreateDateTime, t.ID }
 
-// left is the tasks of the line that were read in this round and not dealt with.
-func (queue *queueState) left() []task.Task { return queue.tasks[queue.at:] }
+// left returns the tasks that were read in this round and not dealt with.
+func (q *queueState) left() []task.Task { return q.tasks[q.at:] }
 
 // Limits of what is known of the queues.
 const (
-	maxLines = 100_000 // queues that are known at once: beyond it, those that cannot be placed make room for others, as they are listed
-	maxLists = 10      // pages of names that a round reads
+	maxQueues = 100_000 // that are known at once; beyond it, those that cannot be placed make room for others as they are listed
+	maxPages  = 10      // of names, that a round lists
 )
 
-// queues is the queues that are known.
+// queues is the queues that are known. Each stands in one set.
 type queues struct {
 	byName map[string]*queueState
-	all    []*queueState // in an order that depends on what has happened alone, so that the same history has the same decisions
-	limit  int           // how many at the most
-	pass   int64         // of the listing
-	next   string        // where the listing goes on
-	going  bool          // a pass has begun and has not ended
-	again  bool          // there may be new queues where it has been already: another follows
-	stuck  bool          // it waits for queues that make room
-	evict  []*queueState
+	all    []*queueState // in an order that depends only on what has happened, so that the same history has the same decisions
+	limit  int           // how many, at most
+
+	pass    int64         // number of the pass through the listing
+	next    string        // where the listing goes on
+	listing bool          // a pass has begun and has not ended
+	relist  bool          // another pass follows: there may be new queues where this one has been
+	full    bool          // the pass cannot go on, since no queue made room
+	evict   []*queueState // those that may make room
+
+	unread      queueSet      // of which nothing is known
+	open        queueSet      // that the next round looks at
+	ordered     queueSet      // that stand in the order, since nothing kept them waiting when they entered it
+	parked      []*queueSet   // that wait, by reason
+	passedOver  []*queueState // of which tasks were passed over
+	byCondition map[condition]*queueSet
 
 	endedBy Reason // what ended the last round before all queues were looked at; empty = nothing
-
-	fresh       queueSet      // of which nothing is known
-	free        queueSet      // that the next round is to look at
-	ordered     queueSet      // that stand in the order, since nothing kept them waiting when they came there
-	parked      []*queueSet   // that something keeps waiting
-	passing     []*queueState // of which tasks were passed over
-	byCondition map[condition]*queueSet
+	version int64  // of the settings that the last round went by
+	cut     bool   // the last round looked at as many tasks as it may: the next one goes on where it ended
 }
 
 func newQueues() queues {
-	return queues{byName: make(map[string]*queueState), limit: maxLines, byCondition: make(map[condition]*queueSet)}
+	return queues{byName: make(map[string]*queueState), limit: maxQueues, byCondition: make(map[condition]*queueSet)}
 }
 
-// list reads which queues there are: a page after the other, in one pass through all of them, that may take several rounds.
-func (d *Dispatcher) list(ctx context.Context, wanted bool) error {
-	d.queues.beginPass(wanted)
-	for range maxLists {
-		page, err := d.store.Queues(ctx, d.queues.next, store.MaxBatch)
-		if err != nil {
-			return fmt.Errorf("list the queues: %w", err)
-		}
-		d.logUndecodable(page.Bad)
-		d.mu.Lock()
-		d.queues.addPage(&page)
-		d.mu.Unlock()
-		if d.queues.stuck || !page.More {
-			return nil
-		}
-	}
-	return nil
-}
-
-// beginPass begins a pass, or goes on with the one that has begun.
-func (qs *queues) beginPass(wanted bool) {
-	qs.stuck, qs.evict = false, nil
-	if qs.going {
-		qs.again = qs.again || wanted
+// startPass begins a pass through the listing, or goes on with the one that has begun.
+func (qs *queues) startPass(wanted bool) {
+	qs.full, qs.evict = false, nil
+	if qs.listing {
+		qs.relist = qs.relist || wanted
 		return
 	}
-	qs.going, qs.again, qs.next = true, false, ""
+	qs.listing, qs.relist, qs.next = true, false, ""
 	qs.pass++
 }
 
-// addPage takes in a page of names. Where there is no room for one, the listing goes on with it next time.
+// addPage takes in a page of names. If there is no room for one, the listing goes on with it in the next round.
 func (qs *queues) addPage(page *store.QueuePage) {
 	for _, name := range page.Names {
-		if !qs.add(name) {
-			qs.stuck = true
+		if !qs.see(name) {
+			qs.full = true
 			return
 		}
 		qs.next = name
@@ -134,14 +116,8 @@ func (qs *queues) addPage(page *store.QueuePage) {
 	}
 }
 
-func (d *Dispatcher) logUndecodable(list []store.BadDocument) {
-	for _, b := range list {
-		d.log.Warn("a task's document does not decode and was marked Failed", "task", b.ID, "reason", b.Reason)
-	}
-}
-
-// add notes that a queue is there. It reports false if there is no room for it.
-func (qs *queues) add(name string) bool {
+// see marks a queue as listed. It reports false if there is no room for it.
+func (qs *queues) see(name string) bool {
 	if known, ok := qs.byName[name]; ok {
 		known.seen = qs.pass
 		return true
@@ -149,30 +125,30 @@ func (qs *queues) add(name string) bool {
 	if len(qs.byName) >= qs.limit && !qs.makeRoom() {
 		return false
 	}
-	fresh := &queueState{name: name, index: len(qs.all), seen: qs.pass}
-	qs.byName[name] = fresh
-	qs.all = append(qs.all, fresh)
-	qs.move(fresh, &qs.fresh)
+	q := &queueState{name: name, index: len(qs.all), seen: qs.pass}
+	qs.byName[name] = q
+	qs.all = append(qs.all, q)
+	qs.move(q, &qs.unread)
 	return true
 }
 
 // remove forgets a queue.
-func (qs *queues) remove(known *queueState) {
+func (qs *queues) remove(q *queueState) {
 	last := len(qs.all) - 1
 	moved := qs.all[last]
-	qs.all[known.index], moved.index = moved, known.index
+	qs.all[q.index], moved.index = moved, q.index
 	qs.all[last] = nil
 	qs.all = qs.all[:last]
-	delete(qs.byName, known.name)
-	qs.leave(known) // where it stands in the order it is passed over
+	delete(qs.byName, q.name)
+	qs.leave(q) // its item in the order is skipped
 }
 
-// makeRoom forgets a queue that cannot be placed. The next pass shows it again.
+// makeRoom forgets a queue that cannot be placed, if there is one. The next pass shows it again.
 func (qs *queues) makeRoom() bool {
 	if qs.evict == nil {
-		for _, other := range qs.all {
-			if other.isParked() || other.passed {
-				qs.evict = append(qs.evict, other)
+		for _, q := range qs.all {
+			if q.waits() || q.passed {
+				qs.evict = append(qs.evict, q)
 			}
 		}
 	}
@@ -185,44 +161,46 @@ func (qs *queues) makeRoom() bool {
 	return true
 }
 
-// endPass ends a pass: what it has not shown is empty.
+// endPass ends a pass: the queues that it has not shown are empty.
 func (qs *queues) endPass() {
-	for _, known := range slices.Backward(qs.all) { // from behind, where remove takes what it moves from
-		if known.seen != qs.pass {
-			qs.remove(known)
+	for _, q := range slices.Backward(qs.all) { // backward, as remove fills a gap from the end
+		if q.seen != qs.pass {
+			qs.remove(q)
 		}
 	}
-	qs.going = false
-	if qs.again {
-		qs.beginPass(false)
+	qs.listing = false
+	if qs.relist {
+		qs.startPass(false)
 	}
 }
 
-// fetch reads on in a line.
-func (d *Dispatcher) fetch(ctx context.Context, queue *queueState, limit int) error {
-	after := queue.from
-	if len(queue.tasks) > 0 {
-		after = store.After(&queue.tasks[len(queue.tasks)-1])
+// restart makes each queue begin at its head again, unless the last round was cut short.
+func (qs *queues) restart() {
+	cut := qs.cut
+	qs.cut = false
+	if cut {
+		return
 	}
-	page, err := d.store.Waiting(ctx, queue.name, after, limit)
-	if err != nil {
-		return fmt.Errorf("read tasks that wait: %w", err)
+	for _, q := range qs.passedOver {
+		q.from, q.passed = store.Place{}, false
 	}
-	d.logUndecodable(page.Bad)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	queue.tasks, queue.at, queue.more, queue.read = page.Tasks, 0, page.More, limit
-	switch {
-	case len(page.Tasks) > 0:
-		queue.learn(&page.Tasks[0])
-		if queue.in == &d.queues.fresh {
-			d.queues.move(queue, &d.queues.free)
-		}
-	case page.More:
-	case queue.from.Set:
-		queue.passed = true
-	default:
-		d.queues.remove(queue)
+	clear(qs.passedOver)
+	qs.passedOver = qs.passedOver[:0]
+}
+
+// passOver skips a task that cannot be placed although others of its queue may be.
+func (qs *queues) passOver(q *queueState, t *task.Task) {
+	if !q.from.Set {
+		qs.passedOver = append(qs.passedOver, q)
 	}
-	return nil
+	q.from = store.After(t)
+}
+
+// exhausted deals with a queue that the store has no further tasks of.
+func (qs *queues) exhausted(q *queueState) {
+	if q.from.Set {
+		q.passed = true
+		return
+	}
+	qs.remove(q)
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// However many queues wait, and whatever their names: one that can run is found within a listing, and no more queues are known than may be.
+// However many queues wait, and whatever their names: one that can run is found within a listing, and no more queues
+// are known than may be.
 func TestMoreQueuesThanCanBeKnownHideNothing(t *testing.T) {
 	t.Parallel()
 	const known = 50
 	b := setup(t, node("n1", 8, "a", "zz"))
-	b.d.SetMaxLines(known)
+	b.d.SetMaxQueues(known)
 	for i := range 7 * known {
 		b.submit(t, fmt.Sprintf("missing%03d", i), 1)
 	}
@@ -37,7 +38,7 @@ func TestMoreQueuesThanCanBeKnownHideNothing(t *testing.T) {
 func TestQueuesBeyondThoseThatCanBeKnownComeInTheirTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 4, "a"))
-	b.d.SetMaxLines(10)
+	b.d.SetMaxQueues(10)
 	const queues = 40
 	for i := range queues {
 		b.submit(t, "a", 1, namespace(fmt.Sprintf("%02d", i)), named(fmt.Sprintf("%02d", i)))
@@ -54,7 +55,8 @@ func TestQueuesBeyondThoseThatCanBeKnownComeInTheirTurn(t *testing.T) {
 	}
 }
 
-// A listing that takes several rounds has passed by where a new queue stands: another one follows without being asked for.
+// A listing that takes several rounds has passed by where a new queue stands: another one follows without being asked
+// for.
 func TestAQueueThatComesBehindAListingsBackIsListed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))

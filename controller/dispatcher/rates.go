@@ -1,40 +1,50 @@
 package dispatcher
 
 import (
+	"math"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// buckets are the token buckets of the rates. Only a task that gets a node takes tokens, and one that certainly did not go there gives them back.
-type buckets struct {
+// rates are the token buckets of all tasks, of classes and of nodes. Only a task that gets a node spends tokens. One
+// that certainly did not go there returns them, at any later time.
+//
+// The buckets are not [golang.org/x/time/rate] limiters, since those return no token once the time has passed for which
+// it was reserved, and count a time twice if they are asked with an earlier one in between. A round goes by the time at
+// which it began.
+type rates struct {
 	all     *bucket
-	classes bucketsByName
-	nodes   bucketsByName
-	limited map[string]struct{} // nodes that placement was told to leave out, for want of a token
+	classes namedBuckets
+	nodes   namedBuckets
 }
 
-// spend takes the tokens of a task that gets a node. They are there.
-func (b *buckets) spend(class, node string, now time.Time) { b.each(class, node, now, -1) }
-
-// refund gives them back.
-func (b *buckets) refund(class, node string, now time.Time) { b.each(class, node, now, 1) }
-
-func (b *buckets) each(class, node string, now time.Time, by float64) {
-	b.all.add(by, now)
-	b.classes.of(class, now).add(by, now)
-	b.nodes.of(node, now).add(by, now)
+// use replaces the rates. What the buckets hold stays.
+func (r *rates) use(s *store.Dispatcher, now time.Time) {
+	r.all = r.all.withRate(s.Rate, now)
+	r.classes.use(s.ClassRates, now)
+	r.nodes.use(s.NodeRates, now)
 }
 
-// bucket is one token bucket: what it held at a time.
+// any reports whether there are rates at all.
+func (r *rates) any() bool { return r.all != nil || len(r.classes.rates) > 0 || len(r.nodes.rates) > 0 }
+
+// add adds tokens to the buckets of a task of a class on a node; below 0 = it spends them.
+func (r *rates) add(n float64, class, node string, now time.Time) {
+	r.all.add(n, now)
+	r.classes.of(class, now).add(n, now)
+	r.nodes.of(node, now).add(n, now)
+}
+
+// bucket is one token bucket: what it held at a time. nil has no limit.
 type bucket struct {
 	rate store.Rate
 	held float64
 	when time.Time
 }
 
-// at is the bucket with another rate; what it holds stays. nil is no limit.
-func (b *bucket) at(r *store.Rate, now time.Time) *bucket {
+// withRate returns the bucket with another rate. What it holds stays; a new one is full.
+func (b *bucket) withRate(r *store.Rate, now time.Time) *bucket {
 	switch {
 	case r == nil:
 		return nil
@@ -47,12 +57,12 @@ func (b *bucket) at(r *store.Rate, now time.Time) *bucket {
 	return b
 }
 
-// holds is what is in the bucket, never more than its burst.
+// holds returns what is in the bucket, never more than its burst.
 func (b *bucket) holds(now time.Time) float64 {
 	return min(b.held+b.rate.PerSecond*max(now.Sub(b.when), 0).Seconds(), float64(b.rate.Burst))
 }
 
-// add puts tokens in, or takes them out. A time before that of the last one counts as that: a round goes by the time at which it began.
+// add puts tokens in, or takes them out if n is below 0. A time before that of the last call counts as that time.
 func (b *bucket) add(n float64, now time.Time) {
 	if b == nil {
 		return
@@ -63,51 +73,66 @@ func (b *bucket) add(n float64, now time.Time) {
 	}
 }
 
-// ready says whether there is a token. A rate of 0 has none, not even the first.
-func (b *bucket) ready(now time.Time) bool {
-	return b == nil || b.rate.PerSecond > 0 && b.holds(now) >= 1
-}
-
-// tokens is how many tokens there are, or more than any round takes.
+// tokens returns how many tokens there are, and at least as many as a round can spend if there is no limit. A rate of 0
+// has none, not even those of its burst.
 func (b *bucket) tokens(now time.Time) int {
-	if b == nil {
+	switch {
+	case b == nil:
 		return maxTasks
+	case b.rate.PerSecond <= 0:
+		return 0
 	}
 	return int(b.holds(now))
 }
 
-// wait is how long it is until there is a token; 0 = there is one, or there will be none.
+// ready reports whether there is a token.
+func (b *bucket) ready(now time.Time) bool { return b.tokens(now) >= 1 }
+
+// wait returns how long it takes until there is a token; 0 = there is one, or there will be none.
 func (b *bucket) wait(now time.Time) time.Duration {
-	if b.ready(now) || b.rate.PerSecond == 0 {
+	if b.ready(now) {
+		return 0
+	}
+	return b.next(now)
+}
+
+// next returns how long it takes until there is one token more; 0 = there will be none.
+func (b *bucket) next(now time.Time) time.Duration {
+	if b == nil || b.rate.PerSecond <= 0 {
+		return 0
+	}
+	held := b.holds(now)
+	missing := 1 + math.Floor(held) - held
+	if held+missing > float64(b.rate.Burst) {
 		return 0
 	}
 	const rounding = time.Microsecond
-	return time.Duration((1-b.holds(now))/b.rate.PerSecond*float64(time.Second)) + rounding
+	return time.Duration(missing/b.rate.PerSecond*float64(time.Second)) + rounding
 }
 
-// bucketsByName is the buckets of classes or of nodes. Those of names without a rate of their own are made when they are needed, as AnyNode says.
-type bucketsByName struct {
+// namedBuckets is the buckets of classes or of nodes. Names without a rate of their own go by that of [store.AnyNode];
+// their buckets are made when they are needed.
+type namedBuckets struct {
 	rates  map[string]store.Rate
 	byName map[string]*bucket
 }
 
-// maxBuckets bounds the buckets of nodes that are not named.
+// maxBuckets bounds the buckets of names that have no rate of their own.
 const maxBuckets = 100_000
 
-// use takes over rates.
-func (b bucketsByName) use(rates map[string]store.Rate, now time.Time) bucketsByName {
+// use replaces the rates.
+func (b *namedBuckets) use(rates map[string]store.Rate, now time.Time) {
 	b.rates = rates
 	for name, old := range b.byName {
 		if r, ok := b.rate(name); ok {
-			old.at(&r, now)
+			old.withRate(&r, now)
 		} else {
 			delete(b.byName, name)
 		}
 	}
-	return b
 }
 
-func (b bucketsByName) rate(name string) (store.Rate, bool) {
+func (b *namedBuckets) rate(name string) (store.Rate, bool) {
 	if len(b.rates) == 0 {
 		return store.Rate{}, false
 	}
@@ -118,8 +143,8 @@ func (b bucketsByName) rate(name string) (store.Rate, bool) {
 	return r, ok
 }
 
-// of gives the bucket of a name; nil if it has no rate.
-func (b *bucketsByName) of(name string, now time.Time) *bucket {
+// of returns the bucket of a name; nil if it has no rate.
+func (b *namedBuckets) of(name string, now time.Time) *bucket {
 	if len(b.rates) == 0 {
 		return nil
 	}
@@ -133,7 +158,7 @@ func (b *bucketsByName) of(name string, now time.Time) *bucket {
 	if b.byName == nil || len(b.byName) >= maxBuckets {
 		b.byName = make(map[string]*bucket)
 	}
-	fresh := (*bucket)(nil).at(&r, now)
-	b.byName[name] = fresh
-	return fresh
+	made := (*bucket)(nil).withRate(&r, now)
+	b.byName[name] = made
+	return made
 }

@@ -209,7 +209,8 @@ func TestATaskThatDoesNotGoOutGivesItsTokensBack(t *testing.T) {
 	}
 }
 
-// A token that is given back in the middle of a round, which goes by the time at which it began, makes no time count twice.
+// A token that is given back in the middle of a round, which goes by the time at which it began, makes no time count
+// twice.
 func TestWhatIsGivenBackInARoundCountsNoTimeTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 5000, "a"))

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,20 +27,22 @@ const (
 	minRead  = 4      // tasks that are read of a queue at the least
 )
 
-// round is what one round goes by.
+// round is the state of one round.
 type round struct {
+	began   time.Duration
 	now     int64 // epoch ms
 	moment  time.Time
+	version int64 // of the settings
 	out     Outcome
 	looked  int // tasks
 	lost    int // claims
 	picks   []pick
 	ends    []task.Change // of tasks that are not to run
 	reads   []*queueState // those that tasks were read of
-	endedBy Reason        // what keeps all that are left waiting
+	endedBy Reason        // what keeps all waiting that are left
 }
 
-// pick is a task, the node it goes to, and the line it came from.
+// pick is a task, the node it goes to, and the queue it came from.
 type pick struct {
 	task   *task.Task
 	to     fleet.Target
@@ -49,155 +52,10 @@ type pick struct {
 	dec    placement.Decision
 }
 
-// Round places what waits, as long as there is room. With list it looks for queues that it does not know; without, it goes on with those
-// that it knows.
-func (d *Dispatcher) Round(ctx context.Context, list bool) (Outcome, error) {
-	if err := d.unclaim(ctx, nil); err != nil { // what is owed
-		return Outcome{}, err
-	}
-	began := d.clock.Boot()
-	r := round{now: d.clock.Now().UnixMilli(), moment: d.gates.moment()}
-	if list || d.queues.going {
-		if err := d.list(ctx, list); err != nil {
-			return r.out, err
-		}
-		r.out.More = d.queues.going && !d.queues.stuck
-	}
-	err := d.round(ctx, &r, list)
-	d.drop(r.picks) // an error has come between
-	if back := d.fleet.NextReturn(); back > 0 {
-		r.wait(max(back-d.clock.Boot(), time.Millisecond))
-	}
-	d.finishRound(&r, began)
-	return r.out, err
-}
-
-func (d *Dispatcher) round(ctx context.Context, r *round, list bool) error {
-	d.mu.Lock()
-	r.wait(d.picker.refresh())
-	d.picker.cluster.Begin()
-	if slots, prefetch := d.picker.capacity(); slots+prefetch == 0 && !list {
-		r.endedBy = placement.NodesFull
-		d.mu.Unlock()
-		return nil
-	}
-	unknown := d.enterQueues(r)
-	d.mu.Unlock()
-	for _, queue := range unknown {
-		if err := d.read(ctx, r, queue); err != nil {
-			return err
-		}
-		if len(r.ends) >= store.MaxBatch {
-			if err := d.flush(ctx, r); err != nil {
-				return err
-			}
-		}
-	}
-	for {
-		d.mu.Lock()
-		then, queue := d.step(r)
-		d.mu.Unlock()
-		switch then {
-		case done:
-			return d.flush(ctx, r)
-		case flush:
-			if err := d.flush(ctx, r); err != nil {
-				return err
-			}
-			if r.out.Failed > 0 {
-				return nil
-			}
-		case fetch:
-			if err := d.read(ctx, r, queue); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// read reads on in a line and puts it into the round.
-func (d *Dispatcher) read(ctx context.Context, r *round, queue *queueState) error {
-	d.mu.Lock()
-	limit := d.readSize(queue, r.moment)
-	d.mu.Unlock()
-	if err := d.fetch(ctx, queue, limit); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r.reads = append(r.reads, queue)
-	d.admit(r, queue)
-	return nil
-}
-
-// enterQueues puts lines into the round that could be placed and are not in it since the last one, and gives those of which nothing is known yet.
-func (d *Dispatcher) enterQueues(r *round) []*queueState {
-	goOn := d.cut
-	d.cut = false
-	if !goOn {
-		for _, queue := range d.queues.passing {
-			queue.from, queue.passed = store.Place{}, false
-		}
-		clear(d.queues.passing)
-		d.queues.passing = d.queues.passing[:0]
-	}
-	d.unpark(r)
-	if !d.order.Continue(r.now) {
-		d.order.Begin(r.now)
-		for _, queue := range d.queues.ordered.queues {
-			d.order.Push(&queue.item)
-		}
-	}
-	for _, queue := range slices.Backward(d.queues.free.queues) { // from behind, where leave takes what it moves from
-		if !queue.passed {
-			d.push(r, queue)
-		}
-	}
-	unknown := slices.Clone(d.queues.fresh.queues[:min(len(d.queues.fresh.queues), maxHeads)])
-	if len(d.queues.fresh.queues) > maxHeads || len(unknown) > 0 && d.queues.stuck { // of these, some may make room
-		r.out.More = true
-	}
-	return unknown
-}
-
-// push puts a line into the round, if it could be placed.
-func (d *Dispatcher) push(r *round, queue *queueState) {
-	if !d.parkIfBlocked(r, queue) {
-		d.enqueue(queue)
-	}
-}
-
-// enqueue puts a line into the order.
-func (d *Dispatcher) enqueue(queue *queueState) {
-	queue.item.Of = queue
-	d.order.Push(&queue.item)
-	d.queues.move(queue, &d.queues.ordered)
-}
-
-// parkIfBlocked says whether something keeps a line waiting, and puts it where it belongs then.
-func (d *Dispatcher) parkIfBlocked(r *round, queue *queueState) bool {
-	why, wait := d.picker.blocked(queue, r.moment)
-	if why != "" {
-		d.park(r, queue, why, wait)
-	}
-	return why != ""
-}
-
-// park deals with a line that something keeps waiting. With what keeps all, the round is at its end.
-func (d *Dispatcher) park(r *round, queue *queueState, why Reason, wait time.Duration) {
-	r.wait(wait)
-	if blocksAll(why) {
-		r.endedBy = why
-		d.enqueue(queue)
-		return
-	}
-	d.queues.park(queue, why)
-}
-
-// wait notes that tasks wait for a token.
+// wait notes when tasks that wait may go on.
 func (r *round) wait(d time.Duration) { r.out.Next = sooner(r.out.Next, d) }
 
-// sooner is the shorter of two waits, of which 0 is not known.
+// sooner returns the shorter of two waits, of which 0 is not known.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -205,121 +63,367 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// admit puts a line into the round whose tasks were read, if there are any. Those that can never run end here, even if the line waits.
-func (d *Dispatcher) admit(r *round, queue *queueState) {
-	for len(queue.left()) > 0 {
-		c, never := d.cannotRun(&queue.left()[0], r.now)
-		if !never {
-			break
-		}
-		r.ends = append(r.ends, c)
-		r.looked++
-		queue.at++
+// Round places what waits, as long as there is capacity. With list it looks for new queues; without, it goes on with
+// those that it knows.
+func (d *Dispatcher) Round(ctx context.Context, list bool) (out Outcome, err error) {
+	if err := d.unclaim(ctx, nil); err != nil { // what is owed
+		return Outcome{}, err
 	}
-	switch {
-	case len(queue.left()) > 0:
-		queue.setHead(&queue.left()[0])
-		d.push(r, queue)
-	case queue.more && len(queue.tasks) > 0: // they all end: others may stand behind them
-		d.push(r, queue)
-	case queue.more: // none of them decoded
-		r.out.More = true
+	r := &round{began: d.clock.Boot(), now: d.clock.Now().UnixMilli(), moment: d.gates.moment()}
+
+	// List.
+	if list || d.queues.listing {
+		if err := d.list(ctx, list); err != nil {
+			return r.out, err
+		}
+		r.out.More = d.queues.listing && !d.queues.full
+	}
+	defer func() { out = d.finish(r) }()
+
+	// Gate: which queues may go on.
+	unread, going := d.gate(r, list)
+	if !going {
+		return r.out, nil
+	}
+	for _, q := range unread {
+		if err := d.read(ctx, r, q); err != nil {
+			return r.out, err
+		}
+		if len(r.ends) >= store.MaxBatch {
+			if err := d.writeEnds(ctx, r); err != nil {
+				return r.out, err
+			}
+		}
+	}
+	for {
+		// Order, gate, place and reserve one task after the other, until something has to be read or written.
+		todo, q := d.pick(r)
+		if todo == read {
+			if err := d.read(ctx, r, q); err != nil {
+				return r.out, err
+			}
+			continue
+		}
+		if err := d.writeEnds(ctx, r); err != nil {
+			return r.out, err
+		}
+		// Claim.
+		won, err := d.claim(ctx, r)
+		if err != nil {
+			return r.out, err
+		}
+		// Publish.
+		if err := d.publish(ctx, r, won); err != nil || todo == done || r.out.Failed > 0 {
+			return r.out, err
+		}
 	}
 }
 
-// next is what a round has to do now.
-type next uint8
+// todo is what a round has to do next.
+type todo uint8
 
 const (
-	done next = iota
-	fetch
-	flush
+	done  todo = iota // write what was picked, and end the round
+	read              // read on in a queue
+	write             // write what was picked, and go on
 )
 
-// step goes on with the line that comes next until something has to be read or written.
-func (d *Dispatcher) step(r *round) (next, *queueState) {
+// pick picks nodes for tasks in their order, until something has to be read or written.
+func (d *Dispatcher) pick(r *round) (todo, *queueState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for {
 		if len(r.picks) == store.MaxBatch || len(r.ends) >= store.MaxBatch {
-			return flush, nil
+			return write, nil
 		}
-		slots, prefetch := d.picker.cluster.Free()
-		if slots+prefetch == 0 {
-			r.endedBy = placement.NodesFull
+		if slots, prefetch := d.picker.cluster.Free(); slots+prefetch == 0 {
+			r.endedBy = d.picker.exhausted()
 			return done, nil
 		}
 		if r.looked >= maxTasks {
-			r.out.More, d.cut = true, true
+			r.out.More, d.queues.cut = true, true
 			return done, nil
 		}
 		if r.endedBy != "" {
 			return done, nil
 		}
+
+		// Order.
 		it := d.order.Next()
 		if it == nil {
 			return done, nil
 		}
-		queue, _ := it.Of.(*queueState)
-		if queue.in != &d.queues.ordered { // it was removed
+		q, _ := it.Of.(*queueState)
+		if q.in != &d.queues.ordered { // it was removed
 			continue
 		}
-		d.queues.move(queue, &d.queues.free)
-		if len(queue.left()) == 0 {
-			if d.parkIfBlocked(r, queue) { // since what came before it took what it needs
+		d.queues.move(q, &d.queues.open)
+		if len(q.left()) == 0 {
+			if d.keepWaiting(r, q) { // the tasks before it may have taken what it needs
 				continue
 			}
-			return fetch, queue
+			return read, q
 		}
-		if d.placeHead(r, queue, it) {
-			d.advance(queue)
+
+		// Gate.
+		t := &q.left()[0]
+		r.looked++
+		if c, ends := d.mustEnd(t, r.now); ends {
+			r.ends = append(r.ends, c)
+			d.advance(q)
+			continue
+		}
+		free, why, wait := d.gates.check(q, r.moment) // again, since the round may have taken what it needs
+		if why != "" {
+			d.suspend(r, q, why, wait)
+			continue
+		}
+
+		// Place.
+		req := d.picker.taskRequest(q, t)
+		dec, wait := d.picker.place(&req, r.moment)
+		r.wait(wait)
+		if dec.Reason != "" {
+			if !req.Alone && len(req.Avoid) == 0 {
+				d.queues.park(q, dec.Reason)
+				continue
+			}
+			d.queues.passOver(q, t) // what keeps this task does not keep the others of its queue
+			d.advance(q)
+			continue
+		}
+
+		// Reserve.
+		d.reserve(r, pick{task: t, queue: q, dec: dec}, &req, free)
+		d.order.Served(it)
+		d.advance(q)
+	}
+}
+
+// list reads the names of the queues: page after page, in a pass through all of them that may take several rounds.
+func (d *Dispatcher) list(ctx context.Context, wanted bool) error {
+	d.queues.startPass(wanted)
+	for range maxPages {
+		page, err := d.store.Queues(ctx, d.queues.next, store.MaxBatch)
+		if err != nil {
+			return fmt.Errorf("list the queues: %w", err)
+		}
+		d.logBad(page.Bad)
+		d.mu.Lock()
+		d.queues.addPage(&page)
+		d.mu.Unlock()
+		if d.queues.full || !page.More {
+			return nil
 		}
 	}
+	return nil
 }
 
-// readSize is how many tasks to read of a line: what may have room and tokens, shared with the other lines, and twice as many each time that
-// was not enough.
-func (d *Dispatcher) readSize(queue *queueState, now time.Time) int {
-	slots, prefetch := d.picker.cluster.Free()
-	fit := (slots + prefetch) / max(queue.request.Slots, 1)
-	fit = min(fit/max(len(d.queues.byName), 1), d.gates.buckets.all.tokens(now))
-	if queue.known {
-		fit = min(fit, d.gates.buckets.classes.of(queue.class, now).tokens(now))
-	}
-	return min(max(fit, 2*queue.read, minRead), store.MaxBatch)
-}
-
-// advance goes on to the next task of a line. One that is yet to be read stands where the last one stood, until its turn comes.
-func (d *Dispatcher) advance(queue *queueState) {
-	queue.at++
-	switch {
-	case len(queue.left()) > 0:
-		queue.setHead(&queue.left()[0])
-		d.enqueue(queue)
-	case queue.more:
-		d.enqueue(queue)
-	case queue.from.Set:
-		queue.passed = true
-	default:
-		d.queues.remove(queue)
+func (d *Dispatcher) logBad(list []store.BadDocument) {
+	for _, b := range list {
+		d.log.Warn("a task's document does not decode and was marked Failed", "task", b.ID, "reason", b.Reason)
 	}
 }
 
-// flush ends what is to be ended, and claims and publishes what was picked.
-func (d *Dispatcher) flush(ctx context.Context, r *round) error {
-	if d.lease.Remaining() <= 0 {
-		return ErrNotLeading
+// gate puts the queues into the order that nothing keeps waiting and that are not in it since the last round. It
+// returns queues of which nothing is known yet, and reports false if the round is at its end, since no capacity is
+// free.
+func (d *Dispatcher) gate(r *round, list bool) (unread []*queueState, going bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.version = d.gates.settings.version
+	r.wait(d.picker.refresh())
+	d.picker.cluster.Begin()
+	if !list && d.picker.capacity() == 0 {
+		r.endedBy = d.picker.exhausted()
+		return nil, false
 	}
-	if err := d.end(ctx, r.ends); err != nil {
-		return err
+	d.queues.restart()
+	d.wake(r)
+	if !d.order.Continue(r.now) {
+		d.order.Begin(r.now)
+		for _, q := range d.queues.ordered.queues {
+			d.order.Push(&q.item)
+		}
 	}
-	r.ends = r.ends[:0]
-	if len(r.picks) == 0 {
+	for _, q := range slices.Backward(d.queues.open.queues) { // backward, as leave fills a gap from the end
+		if !q.passed {
+			d.enter(r, q)
+		}
+	}
+	unread = slices.Clone(d.queues.unread.queues[:min(len(d.queues.unread.queues), maxHeads)])
+	if len(d.queues.unread.queues) > maxHeads || len(unread) > 0 && d.queues.full { // some of them may make room for others
+		r.out.More = true
+	}
+	return unread, true
+}
+
+// enter puts a queue into the order, if nothing keeps it waiting.
+func (d *Dispatcher) enter(r *round, q *queueState) {
+	if !d.keepWaiting(r, q) {
+		d.push(q)
+	}
+}
+
+// push puts a queue into the order.
+func (d *Dispatcher) push(q *queueState) {
+	q.item.Of = q
+	d.order.Push(&q.item)
+	d.queues.move(q, &d.queues.ordered)
+}
+
+// keepWaiting reports whether something keeps a queue waiting, and suspends it then.
+func (d *Dispatcher) keepWaiting(r *round, q *queueState) bool {
+	why, wait := d.picker.blocked(q, r.moment)
+	if why != "" {
+		d.suspend(r, q, why, wait)
+	}
+	return why != ""
+}
+
+// suspend parks a queue that something keeps waiting. If it keeps all queues waiting, the round is at its end.
+func (d *Dispatcher) suspend(r *round, q *queueState, why Reason, wait time.Duration) {
+	r.wait(wait)
+	if keepsAll(why) {
+		r.endedBy = why
+		d.push(q)
+		return
+	}
+	d.queues.park(q, why)
+}
+
+// read reads on in a queue and puts it into the order, if it has tasks. Tasks that cannot run end, even if the queue
+// waits.
+func (d *Dispatcher) read(ctx context.Context, r *round, q *queueState) error {
+	d.mu.Lock()
+	limit := d.readSize(q, r.moment)
+	after := q.from
+	if len(q.tasks) > 0 {
+		after = store.After(&q.tasks[len(q.tasks)-1])
+	}
+	d.mu.Unlock()
+	page, err := d.store.Waiting(ctx, q.name, after, limit)
+	if err != nil {
+		return fmt.Errorf("read tasks that wait: %w", err)
+	}
+	d.logBad(page.Bad)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.reads = append(r.reads, q)
+	q.tasks, q.at, q.more, q.read = page.Tasks, 0, page.More, limit
+	if len(page.Tasks) == 0 {
+		if !page.More {
+			d.queues.exhausted(q)
+			return nil
+		}
+		r.out.More = true // none of them decoded
 		return nil
 	}
-	picks := r.picks
-	r.picks = nil
-	won, err := d.claim(ctx, r, picks)
-	if err != nil {
-		return err
+	q.learn(&page.Tasks[0])
+	if q.in == &d.queues.unread {
+		d.queues.move(q, &d.queues.open)
 	}
-	return d.publish(ctx, r, won)
+	for len(q.left()) > 0 {
+		c, ends := d.mustEnd(&q.left()[0], r.now)
+		if !ends {
+			break
+		}
+		r.ends = append(r.ends, c)
+		r.looked++
+		q.at++
+	}
+	if len(q.left()) > 0 {
+		q.setHead(&q.left()[0])
+	}
+	if len(q.left()) > 0 || q.more { // if all of them end, others may stand behind them
+		d.enter(r, q)
+	}
+	return nil
+}
+
+// readSize returns how many tasks to read of a queue: as many as may find capacity and tokens, shared with the other
+// queues, and twice as many each time that was not enough.
+func (d *Dispatcher) readSize(q *queueState, now time.Time) int {
+	slots, prefetch := d.picker.cluster.Free()
+	fit := (slots + prefetch) / max(q.request.Slots, 1)
+	fit = min(fit/max(len(d.queues.byName), 1), d.gates.rates.all.tokens(now))
+	if q.known {
+		fit = min(fit, d.gates.rates.classes.of(q.class, now).tokens(now))
+	}
+	return min(max(fit, 2*q.read, minRead), store.MaxBatch)
+}
+
+// advance goes on to the next task of a queue. A task that is yet to be read stands where the last one stood, until its
+// turn comes.
+func (d *Dispatcher) advance(q *queueState) {
+	q.at++
+	switch {
+	case len(q.left()) > 0:
+		q.setHead(&q.left()[0])
+		d.push(q)
+	case q.more:
+		d.push(q)
+	default:
+		d.queues.exhausted(q)
+	}
+}
+
+// reserve counts a task as claimed, before the claim is written.
+func (d *Dispatcher) reserve(r *round, p pick, req *placement.Request, free permits) {
+	to, ok := d.fleet.AssignTarget(p.dec.Node)
+	if !ok { // it cannot be: only Changes takes a node out, and only the dispatcher calls it
+		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", p.dec.Node))
+	}
+	t := p.task
+	p.to, p.change = to, task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)
+	a := p.change.Assign
+	a.KeyPermit, a.PoolPermit = free.key, free.pool
+	p.claim = fleet.Claim{Key: to.Key, TaskID: t.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: t.ClassName, Alone: req.Alone,
+		Version: t.AttachmentsVersion, Slots: req.Slots, Namespace: t.Namespace, AntiAffinityKey: t.AntiAffinityKey,
+		KeyPermit: free.key, PoolPermit: free.pool, Why: string(req.Strategy)}
+	d.fleet.Reserve([]fleet.Claim{p.claim}, d.clock.Boot())
+	r.picks = append(r.picks, p)
+	d.gates.rates.add(-1, t.ClassName, p.dec.Node, r.moment)
+	_, wait := d.picker.limitRate(p.dec.Node, r.moment)
+	r.wait(wait)
+}
+
+// finish ends a round: it takes back what was picked and not written, lets go of the tasks that were read, and counts
+// what was done.
+func (d *Dispatcher) finish(r *round) Outcome {
+	d.drop(r.picks) // an error has come between
+	if back := d.fleet.NextReturn(); back > 0 {
+		r.wait(max(back-d.clock.Boot(), time.Millisecond))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range r.reads {
+		q.tasks, q.at, q.more, q.read = nil, 0, false, 0
+	}
+	d.queues.endedBy, d.queues.version = r.endedBy, r.version
+	d.status.Rounds++
+	d.status.Placed += int64(r.out.Placed)
+	d.status.Failed += int64(r.out.Failed)
+	d.status.Lost += int64(r.lost)
+	d.status.LastRoundAt = r.now
+	d.status.LastRound, d.status.LastTook = r.out, d.clock.Boot()-r.began
+	d.metrics.setThrottle(d.fleet.Unstarted(), d.gates.throttle())
+	return r.out
+}
+
+// drop takes picks back that were not written.
+func (d *Dispatcher) drop(picks []pick) {
+	if len(picks) == 0 {
+		return
+	}
+	ids := make([]string, len(picks))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range picks {
+		p := &picks[i]
+		ids[i] = p.claim.ID
+		d.picker.cluster.Unplace(p.dec)
+		d.gates.rates.add(1, p.claim.Class, p.dec.Node, d.gates.moment())
+	}
+	d.fleet.Drop(ids)
 }

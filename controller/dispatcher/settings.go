@@ -6,41 +6,36 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// settings is what the dispatcher goes by, as it was changed last at run time.
+// settings is the part of the settings that the gates go by.
 type settings struct {
 	version    int64
 	strategy   placement.Strategy
 	paused     bool
 	classes    map[string]bool // paused ones
-	namespaces map[string]bool // likewise
+	namespaces map[string]bool // paused ones
 	limits     map[string]int  // of namespaces
 	pools      map[string]int
 }
 
-// Use takes over settings from the next round on, unless they are older than those in force. It says whether they are newer.
+// Use applies settings from the next round on, unless they are older than those in force. It reports whether they are
+// newer.
 func (d *Dispatcher) Use(s store.Dispatcher) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.Version < d.gates.settings.version {
+	old := d.gates.settings.version
+	if s.Version < old {
 		return false
 	}
-	newer := s.Version > d.gates.settings.version
 	d.gates.settings = settings{version: s.Version, strategy: Strategy(&s, d.cfg.Strategy), paused: s.Paused, classes: set(s.PausedClasses),
 		namespaces: set(s.PausedNamespaces), limits: s.NamespaceLimits, pools: s.Pools}
-	now := d.gates.moment()
-	d.gates.buckets.all = d.gates.buckets.all.at(s.Rate, now)
-	d.gates.buckets.classes = d.gates.buckets.classes.use(s.ClassRates, now)
-	d.gates.buckets.nodes = d.gates.buckets.nodes.use(s.NodeRates, now)
+	d.gates.rates.use(&s, d.gates.moment())
 	if len(s.NodeRates) == 0 {
-		for id := range d.gates.buckets.limited {
-			d.picker.cluster.SetRateLimited(id, false)
-		}
-		clear(d.gates.buckets.limited)
+		d.picker.endRateLimits()
 	}
-	return newer
+	return s.Version > old
 }
 
-// Strategy is the one in force: as set at run time, or else as configured.
+// Strategy returns the strategy in force: the one that was set at run time, or else the configured one.
 func Strategy(s *store.Dispatcher, configured placement.Strategy) placement.Strategy {
 	if set, ok := placement.ParseStrategy(s.Strategy); ok {
 		return set
@@ -59,7 +54,8 @@ func set(list []string) map[string]bool {
 // maxRecalled bounds how many claims are recalled at a time.
 const maxRecalled = 1000
 
-// Recallable gives claims that were sent, have not begun, and would not be sent now, since a person has paused what they are of.
+// Recallable returns claims that were sent, have not begun, and would not be sent now, since a person has paused the
+// dispatcher, their class or their namespace.
 func (d *Dispatcher) Recallable() []fleet.Claim {
 	d.mu.Lock()
 	s := d.gates.settings

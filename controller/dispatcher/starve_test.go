@@ -45,7 +45,8 @@ func TestQueuesThatWaitSinceOthersWentFirstAreNotRead(t *testing.T) {
 	}
 }
 
-// A task that must be alone waits until a node is empty, however many wait behind it that could use each slot that comes free.
+// A task that must be alone waits until a node is empty, however many wait behind it that could use each slot that
+// comes free.
 func TestATaskThatMustBeAloneGetsANodeWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 2, "a"))
@@ -97,7 +98,8 @@ func TestATaskThatCrashedANodeGetsTheNextSlotOfAnother(t *testing.T) {
 	}
 }
 
-// A round looks at so many tasks at most, and the next goes on behind them; when all were looked at, that is all for now.
+// A round looks at so many tasks at most, and the next goes on behind them; when all were looked at, that is all for
+// now.
 func TestTasksThatArePassedOverHideNothingAndAreNotAskedForEver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 2, "a", "b"), node("n2", 1, "a", "b"))
