@@ -1,17 +1,19 @@
-// Package fairqueue decides which queue of tasks comes next. It is pure: no I/O, no clock, no goroutine; the same calls give the same order.
+// Package fairqueue decides which queue of tasks comes next. It is pure: it does no I/O, reads no clock and starts no
+// goroutine. The same calls lead to the same order.
 //
-// Three rules, one inside the other:
+// Three rules apply, one inside the other:
 //
-//   - Between levels: a queue's level is its priority, and one more for every time its head has waited through the ageing time, up to the
-//     highest. Strict takes the highest level that has anything; Weighted gives level p a share of p+1, by smooth weighted round robin (as
-//     nginx picks its servers).
+//   - Between levels: the level of a queue is its priority, plus one for each ageing time that its head has waited, up
+//     to the highest priority. Strict takes the highest level that is not empty. Weighted gives level p a share of p+1,
+//     by smooth weighted round robin (the algorithm by which nginx picks a server).
 //   - Between the namespaces of a level: deficit round robin (M. Shreedhar and G. Varghese, 1996), counted in slots.
 //   - Between the queues of a namespace in a level: the head that was created first, then the lower id.
 //
 // Invariants:
 //
-//   - In Strict, with an ageing time, a head waits only as long as it takes to reach the highest level behind what was created before it.
-//   - Next changes nothing that matters: only what is said to be Served counts against a level or a namespace.
+//   - In Strict mode with an ageing time, every head reaches the highest level. From then on it waits only for heads
+//     that were created before it.
+//   - Next charges nobody. Only Served counts against a level or a namespace.
 package fairqueue
 
 import (
@@ -21,39 +23,39 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Mode is how levels of priority share the nodes.
+// Mode is how the levels share the nodes.
 type Mode string
 
 // The modes.
 const (
-	// Strict serves nothing of a level while a higher one has anything that can run.
+	// Strict serves a level only while no higher level has a queue that can run.
 	Strict Mode = "strict"
 	// Weighted serves priority p in proportion to p+1.
 	Weighted Mode = "weighted"
 )
 
-// Config is how the order is made.
+// Config configures a Scheduler.
 type Config struct {
 	Mode  Mode
-	Aging time.Duration // how long a head waits for each step up; 0 = it does not rise
+	Aging time.Duration // the wait of a head for each level that it rises; 0 = it does not rise
 }
 
-// Item is a queue, as far as its place depends on it.
+// Item is a queue, as described by its head.
 type Item struct {
 	Priority  int
 	Namespace string
-	Slots     int    // what the head takes
-	Created   int64  // of the head, epoch ms
+	Slots     int    // that the head takes; below 1 counts as 1
+	Created   int64  // creation time of the head, epoch ms
 	ID        string // of the head
-	Of        any    // what the caller knows the queue by
+	Of        any    // the caller's own data of the queue
 
 	level int
 }
 
-// levels is how many there are.
+// levels is the number of levels.
 const levels = task.MaxPriority - task.MinPriority + 1
 
-// Scheduler is the order of one leadership. It is not safe for concurrent use.
+// Scheduler orders the queues of one leadership. It is not safe for concurrent use.
 type Scheduler struct {
 	cfg    Config
 	now    int64
@@ -61,14 +63,14 @@ type Scheduler struct {
 	levels [levels]level
 }
 
-// level is the queues of one level.
+// level holds the queues of one level.
 type level struct {
-	spaces map[string]*space // of this round and the last
-	ring   ring              // those that have queues in this round
-	turns  int64             // given so far
-	widest int               // slots of any head since the level was empty last: each turn is worth as many
-	share  int64             // of smooth weighted round robin
-	round  int64             // the last round that had anything
+	spaces map[string]*space // the namespaces of this round and the last
+	ring   ring              // the namespaces that have queues in this round
+	turns  int64             // number of turns so far
+	widest int               // the most slots of a head since the level was empty last: the quantum of a turn
+	share  int64             // the current weight of smooth weighted round robin
+	round  int64             // the last round in which the level had a queue
 }
 
 // space is a namespace in a level.
@@ -76,107 +78,108 @@ type space struct {
 	name    string
 	items   items
 	turn    int64 // the lowest is next
-	deficit int   // slots to its credit
-	granted bool  // it got its quantum in the present turn
-	at      int   // in the ring
-	round   int64 // the last round in which it had anything
+	deficit int   // slots that it may still use
+	granted bool  // whether it got the quantum of its present turn
+	at      int   // its index in the ring
+	round   int64 // the last round in which it had a queue
 }
 
-// New makes an order without queues.
+// New returns a Scheduler without queues.
 func New(cfg Config) *Scheduler {
-	o := &Scheduler{cfg: cfg}
-	for i := range o.levels {
-		o.levels[i] = level{spaces: make(map[string]*space), widest: 1}
+	s := &Scheduler{cfg: cfg}
+	for i := range s.levels {
+		s.levels[i] = level{spaces: make(map[string]*space), widest: 1}
 	}
-	return o
+	return s
 }
 
-// Begin begins a round at a time (epoch ms): no queue is in it, see Continue. What levels and namespaces are owed stays for those that had queues in the
-// last round.
-func (o *Scheduler) Begin(now int64) {
-	for i := range o.levels {
-		l := &o.levels[i]
-		for name, s := range l.spaces {
-			clear(s.items)
-			s.items = s.items[:0]
-			if s.round != o.round {
+// Begin begins an empty round at a time (epoch ms). Levels and namespaces that had queues in the last round keep their
+// shares and deficits.
+func (s *Scheduler) Begin(now int64) {
+	for i := range s.levels {
+		l := &s.levels[i]
+		for name, ns := range l.spaces {
+			clear(ns.items)
+			ns.items = ns.items[:0]
+			if ns.round != s.round {
 				delete(l.spaces, name)
 			}
 		}
-		if l.round != o.round {
+		if l.round != s.round {
 			l.share, l.turns, l.widest = 0, 0, 1
 		}
 		clear(l.ring)
 		l.ring = l.ring[:0]
 	}
-	o.now = now
-	o.round++
+	s.now = now
+	s.round++
 }
 
-// Continue goes on with the present round: its queues stay in it, at the levels that they had when it began. It reports false where that was too
-// long ago, and a round is to Begin.
-func (o *Scheduler) Continue(now int64) bool {
+// Continue reports whether the present round may go on at a time (epoch ms). Its queues then stay at the levels that
+// they had when they were pushed. Otherwise the round is too old, and the caller must call Begin.
+func (s *Scheduler) Continue(now int64) bool {
 	longest := time.Second
-	if o.cfg.Aging > 0 {
-		longest = min(longest, o.cfg.Aging/10)
+	if s.cfg.Aging > 0 {
+		longest = min(longest, s.cfg.Aging/10)
 	}
-	return o.round > 0 && now >= o.now && now-o.now < longest.Milliseconds()
+	return s.round > 0 && now >= s.now && now-s.now < longest.Milliseconds()
 }
 
-// Level is where an item stands now. A script may have written any time of creation.
-func (o *Scheduler) Level(it *Item) int {
+// Level returns the present level of an item. It accepts any creation time and priority, since scripts may have written
+// them.
+func (s *Scheduler) Level(it *Item) int {
 	p := min(max(it.Priority, task.MinPriority), task.MaxPriority)
-	step, waited := o.cfg.Aging.Milliseconds(), o.now-it.Created
+	step, waited := s.cfg.Aging.Milliseconds(), s.now-it.Created
 	switch {
-	case step <= 0 || o.now <= it.Created:
+	case step <= 0 || s.now <= it.Created:
 		return p
-	case waited < 0: // longer than a number of milliseconds can say
+	case waited < 0: // the subtraction overflowed
 		return task.MaxPriority
 	}
 	return int(min(int64(p)+waited/step, task.MaxPriority))
 }
 
-// Push puts a queue into the round, by its head.
-func (o *Scheduler) Push(it *Item) {
-	it.level = o.Level(it)
-	l := &o.levels[it.level-task.MinPriority]
-	s, ok := l.spaces[it.Namespace]
+// Push adds a queue to the round, or adds it again with its next head.
+func (s *Scheduler) Push(it *Item) {
+	it.level = s.Level(it)
+	l := &s.levels[it.level-task.MinPriority]
+	ns, ok := l.spaces[it.Namespace]
 	if !ok {
-		s = &space{name: it.Namespace, turn: l.turns}
-		l.spaces[it.Namespace] = s
+		ns = &space{name: it.Namespace, turn: l.turns}
+		l.spaces[it.Namespace] = ns
 	}
 	l.widest = max(l.widest, it.Slots)
-	l.round, s.round = o.round, o.round
-	heap.Push(&s.items, it)
-	if len(s.items) == 1 {
-		heap.Push(&l.ring, s)
+	l.round, ns.round = s.round, s.round
+	heap.Push(&ns.items, it)
+	if len(ns.items) == 1 {
+		heap.Push(&l.ring, ns)
 	}
 }
 
-// Next takes the queue out of the round whose head comes next; nil if there is none.
-func (o *Scheduler) Next() *Item {
-	l := o.next()
+// Next removes the queue whose head comes next from the round and returns it. It returns nil if the round is empty.
+func (s *Scheduler) Next() *Item {
+	l := s.next()
 	if l == nil {
 		return nil
 	}
-	s := l.next()
-	it, _ := heap.Pop(&s.items).(*Item)
-	if len(s.items) == 0 {
-		heap.Remove(&l.ring, s.at)
+	ns := l.next()
+	it, _ := heap.Pop(&ns.items).(*Item)
+	if len(ns.items) == 0 {
+		heap.Remove(&l.ring, ns.at)
 	}
 	return it
 }
 
-// next gives the level that comes next.
-func (o *Scheduler) next() *level {
+// next returns the level that comes next, or nil.
+func (s *Scheduler) next() *level {
 	var best *level
 	most := int64(0)
-	for i := len(o.levels) - 1; i >= 0; i-- {
-		l := &o.levels[i]
+	for i := len(s.levels) - 1; i >= 0; i-- {
+		l := &s.levels[i]
 		if len(l.ring) == 0 {
 			continue
 		}
-		if o.cfg.Mode != Weighted {
+		if s.cfg.Mode != Weighted {
 			return l
 		}
 		if share := l.share + weight(i); best == nil || share > most {
@@ -188,43 +191,43 @@ func (o *Scheduler) next() *level {
 
 func weight(i int) int64 { return int64(i) + 1 }
 
-// next gives the namespace that comes next: in its turn each gets as much as the widest head needs, and goes on until its credit is too
-// small for its next head.
+// next returns the namespace that comes next. In its turn a namespace is granted the slots of the widest head. The turn
+// ends when its deficit is too small for its next head.
 func (l *level) next() *space {
 	for {
-		s := l.ring[0]
+		ns := l.ring[0]
 		switch {
-		case s.deficit >= max(s.items[0].Slots, 1):
-			return s
-		case !s.granted:
-			s.granted = true
-			s.deficit += l.widest
-			return s
+		case ns.deficit >= max(ns.items[0].Slots, 1):
+			return ns
+		case !ns.granted:
+			ns.granted = true
+			ns.deficit += l.widest
+			return ns
 		}
 		l.turns++
-		s.granted, s.turn = false, l.turns
+		ns.granted, ns.turn = false, l.turns
 		heap.Fix(&l.ring, 0)
 	}
 }
 
-// Served notes that the head of a queue, as Next gave it, got a node.
-func (o *Scheduler) Served(it *Item) {
+// Served charges an item that Next returned: its head got a node.
+func (s *Scheduler) Served(it *Item) {
 	i := it.level - task.MinPriority
-	l := &o.levels[i]
+	l := &s.levels[i]
 	l.spaces[it.Namespace].deficit -= max(it.Slots, 1)
-	if o.cfg.Mode != Weighted {
+	if s.cfg.Mode != Weighted {
 		return
 	}
-	// Every level that has something gets its weight; the one that was served pays for all.
-	for j := range o.levels {
-		if other := &o.levels[j]; j == i || len(other.ring) > 0 {
+	// Every level that has a queue gains its weight. The level that was served pays for all of them.
+	for j := range s.levels {
+		if other := &s.levels[j]; j == i || len(other.ring) > 0 {
 			other.share += weight(j)
 			l.share -= weight(j)
 		}
 	}
 }
 
-// items is a heap: the head that was created first stands first.
+// items is a heap of queues, the head that was created first at the top.
 type items []*Item
 
 func (h items) Len() int { return len(h) }
@@ -252,7 +255,7 @@ func (h *items) Pop() any {
 	return it
 }
 
-// ring is a heap of namespaces by whose turn it is.
+// ring is a heap of namespaces, the one with the lowest turn at the top.
 type ring []*space
 
 func (r ring) Len() int { return len(r) }

@@ -13,79 +13,79 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// line is a queue with tasks that were created one a millisecond.
-type line struct {
+// backlog is a queue with tasks that were created one a millisecond.
+type backlog struct {
 	fairqueue.Item
 	left int
 }
 
-// serve places n heads, in one round, with all queues in it, and says how many each got.
-func serve(o *fairqueue.Scheduler, now int64, n int, lines []*line) []int {
-	got := make([]int, len(lines))
-	o.Begin(now)
-	for _, l := range lines {
+// serve serves up to n heads in one round of all queues, and returns how many each queue got.
+func serve(s *fairqueue.Scheduler, now int64, n int, queues []*backlog) []int {
+	got := make([]int, len(queues))
+	s.Begin(now)
+	for _, l := range queues {
 		if l.left > 0 {
-			o.Push(&l.Item)
+			s.Push(&l.Item)
 		}
 	}
 	for range n {
-		it := o.Next()
+		it := s.Next()
 		if it == nil {
 			break
 		}
-		i := slices.IndexFunc(lines, func(l *line) bool { return &l.Item == it })
+		i := slices.IndexFunc(queues, func(l *backlog) bool { return &l.Item == it })
 		got[i]++
-		o.Served(it)
-		lines[i].left--
-		lines[i].Created++
-		if lines[i].left > 0 {
-			o.Push(it)
+		s.Served(it)
+		queues[i].left--
+		queues[i].Created++
+		if queues[i].left > 0 {
+			s.Push(it)
 		}
 	}
 	return got
 }
 
-func queue(priority int, namespace string, created int64, left int) *line {
-	return &line{Item: fairqueue.Item{Priority: priority, Namespace: namespace, Created: created, ID: fmt.Sprint(namespace, priority)}, left: left}
+func queue(priority int, namespace string, created int64, left int) *backlog {
+	return &backlog{Item: fairqueue.Item{Priority: priority, Namespace: namespace, Created: created, ID: fmt.Sprint(namespace, priority)}, left: left}
 }
 
 func TestOneNamespaceIsServedByPriorityThenCreationThenID(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
-	o.Begin(1000)
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
+	s.Begin(1000)
 	want := []fairqueue.Item{
 		{Priority: 10, Created: 9, ID: "a"}, {Priority: 5, Created: 1, ID: "z"}, {Priority: 5, Created: 2, ID: "a"}, {Priority: 5, Created: 2, ID: "b"},
 		{Priority: 0, Created: 0, ID: "a"},
 	}
 	for _, i := range []int{3, 0, 4, 2, 1} {
-		o.Push(&want[i])
+		s.Push(&want[i])
 	}
 	for i := range want {
-		if got := o.Next(); got != &want[i] {
+		if got := s.Next(); got != &want[i] {
 			t.Fatalf("%d: %+v, want %+v", i, got, want[i])
 		}
 	}
-	if o.Next() != nil {
+	if s.Next() != nil {
 		t.Error("there is more than was pushed")
 	}
 }
 
 func TestC70_StrictDrainsTheHighestFirst(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
-	lines := []*line{queue(5, "", 100, 50), queue(2, "", 0, 50), queue(0, "", 0, 50)}
-	if got := serve(o, 1000, 60, lines); !slices.Equal(got, []int{50, 10, 0}) {
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
+	queues := []*backlog{queue(5, "", 100, 50), queue(2, "", 0, 50), queue(0, "", 0, 50)}
+	if got := serve(s, 1000, 60, queues); !slices.Equal(got, []int{50, 10, 0}) {
 		t.Errorf("%v, want the highest drained first", got)
 	}
 }
 
 func TestC70_WeightedKeepsItsShares(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Weighted})
-	lines := []*line{queue(5, "", 100, 1e6), queue(2, "", 0, 1e6), queue(0, "", 0, 1e6)}
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Weighted})
+	queues := []*backlog{queue(5, "", 100, 1e6), queue(2, "", 0, 1e6), queue(0, "", 0, 1e6)}
 	total := make([]int, 3)
 	for range 100 { // many small rounds, as in life
-		for i, n := range serve(o, 1000, 7, lines) {
+		for i, n := range serve(s, 1000, 7, queues) {
 			total[i] += n
 		}
 	}
@@ -94,18 +94,18 @@ func TestC70_WeightedKeepsItsShares(t *testing.T) {
 	}
 }
 
-// A flood of a high priority holds a low one up until that has aged to the top and is older than what comes.
+// A flood of high priority delays a task of low priority until that has aged to the top and is older than the flood.
 func TestC69_AgeingLetsTheLowestRunInTime(t *testing.T) {
 	t.Parallel()
 	const step = 6 * time.Second
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: step})
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: step})
 	low := queue(0, "", 0, 1)
 	for now := int64(0); ; now += 100 {
 		if now > 60_000 {
 			t.Fatal("it waits for more than ten steps")
 		}
 		// The flood: always something of priority 9 that has just come.
-		got := serve(o, now, 1, []*line{low, queue(9, "", now, 1)})
+		got := serve(s, now, 1, []*backlog{low, queue(9, "", now, 1)})
 		if got[0] == 1 {
 			if now < 9*step.Milliseconds() {
 				t.Errorf("it ran after %d ms, before it had aged to 9", now)
@@ -117,8 +117,8 @@ func TestC69_AgeingLetsTheLowestRunInTime(t *testing.T) {
 
 func TestWithoutAgeingNothingRises(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
-	if got := serve(o, 1<<40, 1, []*line{queue(0, "", 0, 1), queue(1, "", 1<<40, 1)}); got[1] != 1 {
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
+	if got := serve(s, 1<<40, 1, []*backlog{queue(0, "", 0, 1), queue(1, "", 1<<40, 1)}); got[1] != 1 {
 		t.Errorf("%v", got)
 	}
 }
@@ -126,11 +126,11 @@ func TestWithoutAgeingNothingRises(t *testing.T) {
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Parallel()
 	for _, perRound := range []int{1, 2, 5, 64} {
-		o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
-		lines := []*line{queue(5, "big", 0, 1e6), queue(5, "big2", 0, 1e6), queue(5, "small", 1e6, 1e6), queue(4, "low", 0, 1e6)}
+		s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
+		queues := []*backlog{queue(5, "big", 0, 1e6), queue(5, "big2", 0, 1e6), queue(5, "small", 1e6, 1e6), queue(4, "low", 0, 1e6)}
 		total := make([]int, 4)
 		for range 30 {
-			for i, n := range serve(o, 1e6, perRound*3, lines) {
+			for i, n := range serve(s, 1e6, perRound*3, queues) {
 				total[i] += n
 			}
 		}
@@ -142,12 +142,12 @@ func TestNamespacesTakeTurns(t *testing.T) {
 
 func TestDeficitRoundRobinCountsSlots(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict})
 	wide, narrow := queue(5, "wide", 0, 1e6), queue(5, "narrow", 0, 1e6)
 	wide.Slots = 10
 	total := make([]int, 2)
 	for range 100 {
-		for i, n := range serve(o, 0, 11, []*line{wide, narrow}) {
+		for i, n := range serve(s, 0, 11, []*backlog{wide, narrow}) {
 			total[i] += n
 		}
 	}
@@ -156,19 +156,19 @@ func TestDeficitRoundRobinCountsSlots(t *testing.T) {
 	}
 }
 
-// A queue that turns out not to be able to run costs its namespace nothing.
+// A queue that cannot run costs its namespace nothing.
 func TestNextAloneCostsNothing(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Weighted})
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Weighted})
 	total := map[string]int{}
 	for range 100 {
-		o.Begin(0)
+		s.Begin(0)
 		for _, ns := range []string{"blocked", "a", "b"} {
-			o.Push(&fairqueue.Item{Priority: 3, Namespace: ns})
+			s.Push(&fairqueue.Item{Priority: 3, Namespace: ns})
 		}
-		for it := o.Next(); it != nil; it = o.Next() {
+		for it := s.Next(); it != nil; it = s.Next() {
 			if it.Namespace != "blocked" {
-				o.Served(it)
+				s.Served(it)
 				total[it.Namespace]++
 				break
 			}
@@ -179,7 +179,7 @@ func TestNextAloneCostsNothing(t *testing.T) {
 	}
 }
 
-// A round that goes on keeps its queues, for so long as no level can be far off; then it begins anew.
+// A round that goes on keeps its queues. It ends before a level can be far off.
 func TestARoundGoesOnForAShortTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -190,34 +190,34 @@ func TestARoundGoesOnForAShortTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: c.aging})
-			if o.Continue(5000) {
+			s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: c.aging})
+			if s.Continue(5000) {
 				t.Fatal("it goes on before it has begun")
 			}
-			o.Begin(5000)
+			s.Begin(5000)
 			first, second := queue(5, "", 5000, 1), queue(0, "", 5000, 1)
-			o.Push(&first.Item)
-			o.Push(&second.Item)
-			if o.Next() != &first.Item {
+			s.Push(&first.Item)
+			s.Push(&second.Item)
+			if s.Next() != &first.Item {
 				t.Fatal("the first is not first")
 			}
-			if c.most > 0 && !o.Continue(5000+c.most-1) || o.Continue(5000+c.most) || o.Continue(4999) {
+			if c.most > 0 && !s.Continue(5000+c.most-1) || s.Continue(5000+c.most) || s.Continue(4999) {
 				t.Errorf("it does not go on for %d ms", c.most)
 			}
 			higher := queue(7, "", 5000, 1)
-			o.Push(&higher.Item)
-			if o.Next() != &higher.Item || o.Next() != &second.Item {
+			s.Push(&higher.Item)
+			if s.Next() != &higher.Item || s.Next() != &second.Item {
 				t.Error("what was in the round has not stayed in it")
 			}
 		})
 	}
 }
 
-// Scripts write what they like.
+// Scripts may write any time and any priority.
 func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 	t.Parallel()
-	o := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute})
-	o.Begin(1_700_000_000_000)
+	s := fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute})
+	s.Begin(1_700_000_000_000)
 	for _, tt := range []struct {
 		created  int64
 		priority int
@@ -227,65 +227,66 @@ func TestAnyTimeOfCreationAndPriorityHasALevel(t *testing.T) {
 		{1_700_000_000_000 - 60_000, 3, 4}, {math.MaxInt64, math.MaxInt, task.MaxPriority}, {math.MaxInt64, math.MinInt, task.MinPriority},
 	} {
 		it := &fairqueue.Item{Created: tt.created, Priority: tt.priority}
-		if got := o.Level(it); got != tt.want {
+		if got := s.Level(it); got != tt.want {
 			t.Errorf("level %d for created %d, priority %d, want %d", got, tt.created, tt.priority, tt.want)
 		}
-		o.Push(it)
-		if o.Next() != it {
+		s.Push(it)
+		if s.Next() != it {
 			t.Errorf("created %d: it is not in the round", tt.created)
 		}
 	}
 }
 
-// TestOrderProperties: whatever comes and goes, a round gives each queue once for each push; strict never serves a lower level before a
-// higher; namespaces that always have something of one level differ by no more than two turns; and all that is pushed is given.
+// TestOrderProperties checks that, whatever comes and goes, a round returns each queue once for each push; that Strict
+// never serves a lower level before a higher one; that namespaces which always have a queue in one level differ by no
+// more than three turns; and that no pushed queue is lost.
 func TestOrderProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]fairqueue.Mode{fairqueue.Strict, fairqueue.Weighted}).Draw(t, "mode")
 		aging := time.Duration(rapid.SampledFrom([]int{0, 1, 1000}).Draw(t, "aging")) * time.Millisecond
-		o := fairqueue.New(fairqueue.Config{Mode: mode, Aging: aging})
+		s := fairqueue.New(fairqueue.Config{Mode: mode, Aging: aging})
 		slots := map[string]int{}
 		widest := 1
 		for round := range rapid.IntRange(1, 20).Draw(t, "rounds") {
 			now := int64(round * 100)
-			o.Begin(now)
-			lines := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *fairqueue.Item {
+			s.Begin(now)
+			queues := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *fairqueue.Item {
 				return &fairqueue.Item{Priority: rapid.IntRange(-2, 12).Draw(t, "p"), Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "ns"),
 					Slots: rapid.IntRange(0, 4).Draw(t, "slots"), Created: rapid.Int64Range(0, 2000).Draw(t, "created"), ID: fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "id"))}
-			}), 0, 12).Draw(t, "lines")
-			for _, l := range lines {
-				o.Push(l)
+			}), 0, 12).Draw(t, "queues")
+			for _, l := range queues {
+				s.Push(l)
 			}
 			last := 99
 			seen := map[*fairqueue.Item]bool{}
-			for it := o.Next(); it != nil; it = o.Next() {
+			for it := s.Next(); it != nil; it = s.Next() {
 				if seen[it] {
 					t.Fatal("a queue was given twice")
 				}
 				seen[it] = true
-				if mode == fairqueue.Strict && o.Level(it) > last {
-					t.Fatalf("level %d after %d", o.Level(it), last)
+				if mode == fairqueue.Strict && s.Level(it) > last {
+					t.Fatalf("level %d after %d", s.Level(it), last)
 				}
-				last = o.Level(it)
+				last = s.Level(it)
 				if rapid.Bool().Draw(t, "served") {
-					o.Served(it)
+					s.Served(it)
 				}
 			}
-			if len(seen) != len(lines) {
-				t.Fatalf("%d of %d were given", len(seen), len(lines))
+			if len(seen) != len(queues) {
+				t.Fatalf("%d of %d were given", len(seen), len(queues))
 			}
 		}
 		// Two namespaces that always have something.
 		for range 50 {
-			o.Begin(0)
+			s.Begin(0)
 			for _, ns := range []string{"x", "y"} {
 				l := &fairqueue.Item{Priority: 3, Namespace: ns, Slots: rapid.IntRange(1, 4).Draw(t, "slots")}
 				widest = max(widest, l.Slots)
-				o.Push(l)
+				s.Push(l)
 			}
-			it := o.Next()
-			o.Served(it)
+			it := s.Next()
+			s.Served(it)
 			slots[it.Namespace] += it.Slots
 		}
 		if d := slots["x"] - slots["y"]; max(d, -d) > 3*widest {
@@ -294,31 +295,31 @@ func TestOrderProperties(t *testing.T) {
 	})
 }
 
-// BenchmarkNext is a round's work for each task, with 1,000 queues in ten namespaces. An allocation guard stands beside it.
+// BenchmarkNext measures what a round does for each task, with 1,000 queues in ten namespaces.
 func BenchmarkNext(b *testing.B) {
-	o, lines := crowd(1000)
-	o.Begin(1e6)
-	for _, l := range lines {
-		o.Push(l)
+	s, queues := crowd(1000)
+	s.Begin(1e6)
+	for _, l := range queues {
+		s.Push(l)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		it := o.Next()
-		o.Served(it)
+		it := s.Next()
+		s.Served(it)
 		it.Created++
-		o.Push(it)
+		s.Push(it)
 	}
 }
 
 func TestARoundAllocatesNothing(t *testing.T) {
-	o, lines := crowd(100)
+	s, queues := crowd(100)
 	round := func() {
-		o.Begin(1e6)
-		for _, l := range lines {
-			o.Push(l)
+		s.Begin(1e6)
+		for _, l := range queues {
+			s.Push(l)
 		}
-		for it := o.Next(); it != nil; it = o.Next() {
-			o.Served(it)
+		for it := s.Next(); it != nil; it = s.Next() {
+			s.Served(it)
 		}
 	}
 	round()
@@ -328,9 +329,9 @@ func TestARoundAllocatesNothing(t *testing.T) {
 }
 
 func crowd(n int) (*fairqueue.Scheduler, []*fairqueue.Item) {
-	lines := make([]*fairqueue.Item, n)
-	for i := range lines {
-		lines[i] = &fairqueue.Item{Priority: i % 11, Namespace: fmt.Sprint("ns", i%10), Created: int64(i), ID: fmt.Sprint(i)}
+	queues := make([]*fairqueue.Item, n)
+	for i := range queues {
+		queues[i] = &fairqueue.Item{Priority: i % 11, Namespace: fmt.Sprint("ns", i%10), Created: int64(i), ID: fmt.Sprint(i)}
 	}
-	return fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute}), lines
+	return fairqueue.New(fairqueue.Config{Mode: fairqueue.Strict, Aging: time.Minute}), queues
 }
