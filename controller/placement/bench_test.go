@@ -66,7 +66,7 @@ func BenchmarkDecision(b *testing.B) {
 }
 
 // BenchmarkTwentyPools places tasks of 20 kinds in turns.
-func BenchmarkTwentyPools(b *testing.B) {
+func BenchmarkTwentyCandidateSets(b *testing.B) {
 	for _, s := range decide() {
 		b.Run(string(s), func(b *testing.B) {
 			c, _ := wide(nodesOfBench)
@@ -173,7 +173,7 @@ func BenchmarkFeasible(b *testing.B) {
 }
 
 // BenchmarkNewPool asks for a kind of task that was never asked for.
-func BenchmarkNewPool(b *testing.B) {
+func BenchmarkNewCandidateSet(b *testing.B) {
 	for name, text := range map[string]string{"all nodes": "never%d!=x", "50 nodes": "rack=r7,never%d!=x", "no node": "zone=%d"} {
 		b.Run(name, func(b *testing.B) {
 			c, _ := wide(nodesOfBench)

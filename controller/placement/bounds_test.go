@@ -26,7 +26,7 @@ func parsed(t testing.TB, text string) task.Selector {
 	return s
 }
 
-func TestPoolsAreBoundedWhateverTasksAskFor(t *testing.T) {
+func TestCandidateSetsAreBoundedWhateverTasksAskFor(t *testing.T) {
 	t.Parallel()
 	const limit = 20_000
 	c := labelled(200)
@@ -54,7 +54,7 @@ func TestPoolsAreBoundedWhateverTasksAskFor(t *testing.T) {
 	}
 }
 
-func TestWhatNoNodeHasMakesNoPool(t *testing.T) {
+func TestWhatNoNodeHasMakesNoCandidateSet(t *testing.T) {
 	t.Parallel()
 	c := labelled(20)
 	for i := range 1000 {
@@ -100,11 +100,11 @@ func TestNodesThatComeAndGoLeaveNothing(t *testing.T) {
 		t.Errorf("%d places, %d features, %d ids, %d joiners, %d kept", len(c.nodes), len(c.index), len(c.ids), len(c.joiners), len(c.kept))
 	}
 	if slots, queue := c.Free(); slots != 0 || queue != 0 || c.rateLimited != 0 {
-		t.Errorf("room for %d and %d, %d throttled", slots, queue, c.rateLimited)
+		t.Errorf("room for %d and %d, %d rate limited", slots, queue, c.rateLimited)
 	}
 }
 
-func TestWhatAPoolHoldsIsBounded(t *testing.T) {
+func TestWhatACandidateSetHoldsIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, s := range Strategies() {
 		c := labelled(10)
@@ -113,14 +113,14 @@ func TestWhatAPoolHoldsIsBounded(t *testing.T) {
 			c.Place(&q)
 			// A node is full when it would be picked, and then is not.
 			c.Set(Node{ID: fmt.Sprint("n", i%10), Classes: []string{"a"}, Capacity: 2, Load: 2 - i/10%2*2, Labels: map[string]string{"zone": "0"}})
-			if n := held(c.candidates.use.older.stages[stageSlots].chooser); n > 2*10+emptyWeight+1 {
+			if n := held(c.candidates.latest().stages[stageSlots].chooser); n > 2*10+emptyWeight+1 {
 				t.Fatalf("%s: after %d rounds 10 nodes are held %d times", s, i, n)
 			}
 		}
 	}
 }
 
-func TestAPoolThatIsFarBehindSeesAll(t *testing.T) {
+func TestACandidateSetThatIsFarBehindSeesAll(t *testing.T) {
 	t.Parallel()
 	const nodes = 5000
 	c := NewCluster(1)
@@ -133,7 +133,7 @@ func TestAPoolThatIsFarBehindSeesAll(t *testing.T) {
 	q := Request{Class: "a"}
 	c.Place(&q)
 	set(77, 1) // what a candidate set would miss that reads on from where the log has wrapped
-	for i := range reach {
+	for i := range logSize {
 		set(100+i%4000, 6)
 		set(100+i%4000, 5)
 	}
@@ -219,11 +219,11 @@ func TestDecisionsDoNotAllocate(t *testing.T) { //nolint:paralleltest // other t
 func TestTheLogIsBounded(t *testing.T) {
 	t.Parallel()
 	c := NewCluster(1)
-	for i := range 3 * reach {
+	for i := range 3 * logSize {
 		c.Set(Node{ID: fmt.Sprint("n", i%10), Classes: []string{"a"}, Capacity: 4, Load: i % 3})
 	}
-	if len(c.logs[better].ring) != reach {
-		t.Errorf("the log keeps %d, want %d", len(c.logs[better].ring), reach)
+	if len(c.logs[better].ring) != logSize {
+		t.Errorf("the log keeps %d, want %d", len(c.logs[better].ring), logSize)
 	}
 	if d := c.Place(&Request{Class: "a"}); d.Node == "" {
 		t.Errorf("nothing placed: %v", d.Reason)

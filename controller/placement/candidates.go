@@ -1,6 +1,10 @@
 package placement
 
-import "github.com/skalds-go/skalds/pkg/task"
+import (
+	"container/list"
+
+	"github.com/skalds-go/skalds/pkg/task"
+)
 
 // candidatesKey is what tasks of one candidate set have in common.
 type candidatesKey struct {
@@ -25,30 +29,31 @@ type candidates struct {
 	seen    uint64 // how far it has read it
 	cost    int    // nodes that it looked at when it was built
 	members members
-	turns   byNode[int64] // numbers of the candidate set's last placements
+	placed  byNode[int64] // numbers of the candidate set's last placements
 	stages  [stageCount]stage
 	order   []int // the stages, as they are asked
-	age     uint64
+	epoch   uint64
 
 	waits [stageCount]struct { // why no node of the stage took a task
 		reason  Reason
 		changed uint64 // the cluster's changes at that time
 	}
 
-	newer, older *candidates // by use
-	weight       int
+	use    *list.Element // its place in candidateSets.byUse
+	weight int
 }
 
-// weights bound the memory of all candidate sets: a candidate set weighs as much as it has members, and a little.
+// The weight of a candidate set stands for its memory: it is emptyWeight and the number of its members. All sets
+// together weigh at most maxWeight.
 const (
 	emptyWeight = 64
 	maxWeight   = 1 << 21
 )
 
-// candidateSets holds the candidateSets that were used most recently.
+// candidateSets holds the candidate sets that were used most recently.
 type candidateSets struct {
 	byKey  map[candidatesKey]*candidates
-	use    candidates // a ring through newer and older: newer is the oldest, older the newest
+	byUse  list.List // the most recently used one is at the front
 	weight int
 	limit  int // of the weight
 }
@@ -57,39 +62,28 @@ func newCandidateSets() candidateSets {
 	return candidateSets{byKey: make(map[candidatesKey]*candidates), limit: maxWeight}
 }
 
-// touch makes a candidate set the most recently used.
-func (l *candidateSets) touch(p *candidates) {
-	if l.use.older == p {
-		return
+// latest returns the most recently used candidate set, or nil.
+func (l *candidateSets) latest() *candidates {
+	if l.byUse.Len() == 0 {
+		return nil
 	}
-	if l.use.older == nil {
-		l.use.older, l.use.newer = &l.use, &l.use
-	}
-	l.unlink(p)
-	p.older, p.newer = l.use.older, &l.use
-	p.older.newer, l.use.older = p, p
+	return l.byUse.Front().Value.(*candidates) //nolint:forcetypeassert // only candidate sets are in the list
 }
 
-func (l *candidateSets) unlink(p *candidates) {
-	if p.older != nil {
-		p.older.newer, p.newer.older = p.newer, p.older
-		p.older, p.newer = nil, nil
-	}
-}
-
-// weigh brings the weight of a candidate set up to date, and drops those that were not used for the longest time.
+// weigh updates the weight of a candidate set that was just used, and drops the least recently used other sets while
+// all of them weigh too much.
 func (c *Cluster) weigh(p *candidates) {
 	l := &c.candidates
 	weight := emptyWeight + p.members.size()
 	l.weight += weight - p.weight
 	p.weight = weight
-	for l.weight > l.limit && l.use.newer != p {
-		c.drop(l.use.newer)
+	for l.weight > l.limit && l.byUse.Len() > 1 {
+		c.drop(l.byUse.Back().Value.(*candidates)) //nolint:forcetypeassert // only candidate sets are in the list
 	}
 }
 
 func (c *Cluster) drop(p *candidates) {
-	c.candidates.unlink(p)
+	c.candidates.byUse.Remove(p.use)
 	c.candidates.weight -= p.weight
 	delete(c.candidates.byKey, p.candidatesKey)
 	if p.log == every {
@@ -100,44 +94,42 @@ func (c *Cluster) drop(p *candidates) {
 // candidatesOf returns the candidatesOf of a request, up to date; or the reason why there is no node for it whatever
 // the loads.
 func (c *Cluster) candidatesOf(q *Request) (*candidates, Reason) {
-	if len(c.joiners) > 0 {
-		c.countJoiners()
-	}
+	c.countJoiners()
 	if len(c.ids) == 0 {
 		return nil, NoEligibleNode
 	}
 	key := q.key()
-	p := c.candidates.use.older
+	p := c.candidates.latest()
 	if p == nil || p.candidatesKey != key {
 		p = c.candidates.byKey[key]
 	}
 	if p == nil {
 		if c.index.candidates(q.Class, q.Selector, nil) == 0 {
-			return nil, c.never(q)
+			return nil, c.mismatch(q)
 		}
 		p = c.newCandidates(key, q.Selector)
 	}
-	c.candidates.touch(p)
+	c.candidates.byUse.MoveToFront(p.use)
 	p.sync()
 	if p.members.able == 0 {
-		return nil, p.never(q)
+		return nil, p.mismatch(q)
 	}
 	return p, ""
 }
 
 // never says why there is no node for a request.
-func (c *Cluster) never(q *Request) Reason {
+func (c *Cluster) mismatch(q *Request) Reason {
 	if len(c.index[feature{value: q.Class}]) == 0 {
 		return NoNodeForClass
 	}
 	return NoNodeForLabels
 }
 
-func (p *candidates) never(q *Request) Reason {
+func (p *candidates) mismatch(q *Request) Reason {
 	if p.members.matching > 0 {
 		return SlotsOverCapacity
 	}
-	return p.c.never(q)
+	return p.c.mismatch(q)
 }
 
 func (c *Cluster) bareCandidates(key candidatesKey, selector task.Selector) *candidates {
@@ -156,8 +148,8 @@ func (c *Cluster) newCandidates(key candidatesKey, selector task.Selector) *cand
 		c.listeners++
 	}
 	c.candidates.byKey[key] = p
-	c.candidates.touch(p)
-	p.turns = newByNode[int64](len(c.nodes), c.index.candidates(p.class, selector, nil))
+	p.use = c.candidates.byUse.PushFront(p)
+	p.placed = newByNode[int64](len(c.nodes), c.index.candidates(p.class, selector, nil))
 	p.build()
 	return p
 }
@@ -170,19 +162,19 @@ func (p *candidates) build() {
 	}
 	p.cost = p.c.index.candidates(p.class, p.selector, nil)
 	p.members.reset(len(p.c.nodes), p.cost)
-	p.c.index.candidates(p.class, p.selector, p.judge)
-	p.stir()
+	p.c.index.candidates(p.class, p.selector, p.classify)
+	p.membersChanged()
 	p.c.weigh(p)
 }
 
 // stir notes that the members are others than before.
-func (p *candidates) stir() {
-	p.c.ages++
-	p.age = p.c.ages
+func (p *candidates) membersChanged() {
+	p.c.epochs++
+	p.epoch = p.c.epochs
 }
 
 // judge finds out whether a node is a member.
-func (p *candidates) judge(i int32) {
+func (p *candidates) classify(i int32) {
 	n := &p.c.nodes[i]
 	switch {
 	case !n.alive || !n.has(p.class) || !p.selector.Matches(n.labels):
@@ -200,7 +192,7 @@ func (p *candidates) sync() {
 	if p.seen == log.end {
 		return
 	}
-	if behind := log.end - p.seen; behind > reach || behind > uint64(4*p.cost+emptyWeight) {
+	if behind := log.end - p.seen; behind > logSize || behind > uint64(4*p.cost+emptyWeight) {
 		p.build()
 		return
 	}
@@ -209,7 +201,7 @@ func (p *candidates) sync() {
 		e := log.at(p.seen)
 		was := p.members.isAble(e.node)
 		if e.static {
-			p.judge(e.node)
+			p.classify(e.node)
 		}
 		is := p.members.isAble(e.node)
 		if !was && !is {
@@ -231,7 +223,7 @@ func (p *candidates) sync() {
 		}
 	}
 	if moved {
-		p.stir()
+		p.membersChanged()
 		p.c.weigh(p)
 	}
 }

@@ -15,7 +15,7 @@ type change struct {
 }
 
 // reach is how many changes a log keeps.
-const reach = 1 << 14
+const logSize = 1 << 14
 
 // The logs.
 const (
@@ -25,13 +25,13 @@ const (
 
 func (l *changes) add(e change) {
 	if l.ring == nil {
-		l.ring = make([]change, reach)
+		l.ring = make([]change, logSize)
 	}
-	l.ring[l.end%reach] = e
+	l.ring[l.end%logSize] = e
 	l.end++
 }
 
-func (l *changes) at(i uint64) change { return l.ring[i%reach] }
+func (l *changes) at(i uint64) change { return l.ring[i%logSize] }
 
 // logBetter writes to the logs that a node may be a better pick by now.
 func (c *Cluster) logBetter(i int32, static bool) {

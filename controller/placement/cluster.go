@@ -31,15 +31,15 @@ type Cluster struct {
 	candidates candidateSets
 	rng        *rand.Rand
 
-	slots, queue int     // room of all nodes
-	rateLimited  int     // nodes
-	joiners      []int32 // nodes whose count of tasks is yet to be found
-	kept         []int32 // nodes that are kept free for tasks that must be alone
+	freeSlots, freePrefetch int     // of all nodes, see Free
+	rateLimited             int     // nodes
+	joiners                 []int32 // nodes whose count of tasks is yet to be found
+	kept                    []int32 // nodes that are kept free for tasks that must be alone
 
 	clock    int64  // counts placements
 	setCalls uint64 // counts calls of Set
 	joins    uint64 // counts nodes that were new
-	ages     uint64 // counts changes of candidate sets' members
+	epochs   uint64 // counts changes of candidate sets' members
 	tickets  tickets
 
 	favourites favourites // of sticky keys
@@ -59,7 +59,7 @@ func (c *Cluster) Len() int { return len(c.ids) }
 
 // Free says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that
 // is rate limited or kept free for a task that must be alone, has none.
-func (c *Cluster) Free() (slots, queue int) { return c.slots, c.queue }
+func (c *Cluster) Free() (slots, prefetch int) { return c.freeSlots, c.freePrefetch }
 
 // Begin begins a round: nodes that were kept free for a task that must be alone take work again, unless such a task is
 // asked for again.
@@ -80,8 +80,8 @@ func (c *Cluster) count(n *node, sign int) {
 	if !n.alive || n.rateLimited || n.kept {
 		return
 	}
-	c.slots += sign * max(0, n.capacity-n.load)
-	c.queue += sign * max(0, n.capacity+n.prefetch-max(n.load, n.capacity))
+	c.freeSlots += sign * max(0, n.capacity-n.load)
+	c.freePrefetch += sign * max(0, n.capacity+n.prefetch-max(n.load, n.capacity))
 }
 
 // Set takes in a node as it is now: one that is new, or in place of what was known of it.
@@ -102,28 +102,19 @@ func (c *Cluster) Set(n Node) {
 	static := texts || s.capacity != n.Capacity || s.prefetch != n.Prefetch
 	c.count(s, -1)
 	grown := n.Load < s.load || s.rateLimited && !n.RateLimited
-	moved := s.read(&n) || n.Load != s.load || s.rateLimited != n.RateLimited
-	limits, room := s.takeLimits(&n)
+	moved := s.setReadings(&n) || n.Load != s.load || s.rateLimited != n.RateLimited
+	limits, freed := s.setLimits(&n)
 	if s.rateLimited != n.RateLimited {
 		c.setRateLimited(s, n.RateLimited)
 	}
 	s.capacity, s.prefetch, s.load = n.Capacity, n.Prefetch, n.Load
 	c.count(s, +1)
-	static, grown = static || limits, grown || room
+	static, grown = static || limits, grown || freed
 	switch {
 	case static || grown:
 		c.logBetter(i, static)
 	case moved:
 		c.logChange(i, false)
-	}
-}
-
-func (c *Cluster) setRateLimited(n *node, on bool) {
-	n.rateLimited = on
-	if on {
-		c.rateLimited++
-	} else {
-		c.rateLimited--
 	}
 }
 
@@ -138,7 +129,7 @@ func (c *Cluster) join(n *Node) int32 {
 	}
 	c.joins++
 	s := &c.nodes[i]
-	*s = node{alive: true, id: n.ID, joined: c.joins, stamps: s.stamps, served: n.Served, joining: n.Served == 0, aged: 1}
+	*s = node{alive: true, id: n.ID, joined: c.joins, stamps: s.stamps, served: n.Served, joining: n.Served == 0, decay: 1}
 	if s.joining {
 		c.joiners = append(c.joiners, i)
 	}
@@ -147,13 +138,13 @@ func (c *Cluster) join(n *Node) int32 {
 }
 
 // read takes in a node's readings and says whether they have changed.
-func (n *node) read(to *Node) bool {
+func (n *node) setReadings(to *Node) bool {
 	cpu, memory, fresh := min(to.CPU, 1), min(to.Memory, 1), to.Fresh
 	if n.cpu == cpu && n.memory == memory && n.fresh == fresh && n.age == to.Age {
 		return false
 	}
 	n.cpu, n.memory, n.fresh, n.age = cpu, memory, fresh, to.Age
-	n.aged = math.Exp2(-float64(to.Age) / float64(halfLife))
+	n.decay = math.Exp2(-float64(to.Age) / float64(halfLife))
 	return true
 }
 
@@ -162,7 +153,7 @@ const halfLife = 10 * time.Second
 
 // takeLimits takes in a node's capacities by class. It reports whether they have changed, and whether there may be more
 // room.
-func (n *node) takeLimits(to *Node) (changed, room bool) {
+func (n *node) setLimits(to *Node) (changed, freed bool) {
 	if len(to.ByClass) == 0 {
 		changed = len(n.limits) > 0
 		n.limits, n.limited = nil, false
@@ -176,7 +167,7 @@ func (n *node) takeLimits(to *Node) (changed, room bool) {
 			break
 		}
 		load := to.LoadByClass[class]
-		room = room || load < n.limits[at].load
+		freed = freed || load < n.limits[at].load
 		n.limits[at].load = load
 	}
 	if changed {
@@ -185,7 +176,7 @@ func (n *node) takeLimits(to *Node) (changed, room bool) {
 			n.limits = append(n.limits, limit{class: class, capacity: capacity, load: to.LoadByClass[class]})
 		}
 	}
-	return changed, room
+	return changed, freed
 }
 
 // Remove takes a node out; one that is not there is none.
@@ -212,18 +203,4 @@ func (c *Cluster) Remove(id string) {
 	n.classes, n.labels, n.limits, n.limited = nil, nil, nil, false
 	c.free = append(c.free, i)
 	c.logBetter(i, true)
-}
-
-// countJoiners lets nodes that are new begin with the lowest count of the others.
-func (c *Cluster) countJoiners() {
-	lowest, known := int64(0), false
-	for i := range c.nodes {
-		if n := &c.nodes[i]; n.alive && !n.joining && (!known || n.served < lowest) {
-			lowest, known = n.served, true
-		}
-	}
-	for _, i := range c.joiners {
-		c.nodes[i].served, c.nodes[i].joining = lowest, false
-	}
-	c.joiners = c.joiners[:0]
 }

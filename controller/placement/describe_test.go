@@ -6,7 +6,7 @@ import (
 	"github.com/skalds-go/skalds/controller/placement"
 )
 
-func TestReasonsAndTheirWords(t *testing.T) {
+func TestReasonsAreDescribed(t *testing.T) {
 	t.Parallel()
 	node := func(id string, load int, change ...func(*placement.Node)) placement.Node {
 		n := placement.Node{ID: id, Classes: []string{"a"}, Labels: map[string]string{"zone": "x"}, Capacity: 4, Load: load, CPU: -1, Memory: -1}
@@ -15,7 +15,7 @@ func TestReasonsAndTheirWords(t *testing.T) {
 		}
 		return n
 	}
-	throttled := func(n *placement.Node) { n.RateLimited = true }
+	rateLimited := func(n *placement.Node) { n.RateLimited = true }
 	limited := func(n *placement.Node) { n.ByClass, n.LoadByClass = map[string]int{"a": 1}, map[string]int{"a": 1} }
 	request := placement.Request{Class: "a"}
 	with := func(f func(*placement.Request)) placement.Request {
@@ -56,9 +56,9 @@ func TestReasonsAndTheirWords(t *testing.T) {
 			"Every node with room holds a task of the same anti-affinity key (1 node); 1 other is full (n2)."},
 		{"avoided", []placement.Node{node("n1", 0), node("n2", 4)}, with(func(q *placement.Request) { q.Avoid = []string{"n1"} }), placement.NodesAvoided,
 			"It has crashed every node that has room (1 node); 1 other is full (n2)."},
-		{"throttled", []placement.Node{node("n1", 0, throttled), node("n2", 4)}, request, placement.NodesRateLimited,
+		{"rate limited", []placement.Node{node("n1", 0, rateLimited), node("n2", 4)}, request, placement.NodesRateLimited,
 			"Every node with room has used up its rate (1 node); 1 other is full (n2)."},
-		{"throttled and full", []placement.Node{node("n1", 4, throttled)}, request, placement.NodesFull,
+		{"rate limited and full", []placement.Node{node("n1", 4, rateLimited)}, request, placement.NodesFull,
 			"No slot for the class a is free on the only node that could run it (n1)."},
 		{"alone", []placement.Node{node("n1", 1)}, with(func(q *placement.Request) { q.Alone = true }), placement.NodesFull,
 			"It needs an empty node, since its node died twice while it ran, and the only node that could run it is not empty (n1). One takes nothing else until it is."},

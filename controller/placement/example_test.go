@@ -43,7 +43,7 @@ func ExampleCluster_Explain() {
 	e := c.Explain(&q)
 	why, _ := e.Describe()
 	fmt.Println(why)
-	fmt.Println(e.Nodes, "nodes,", e.Full, "full", e.FullNodes, "stages", e.Stages)
+	fmt.Println(e.Nodes, "nodes,", e.Full, "full", e.FullNodes)
 	q.Slots = 4
 	e = c.Explain(&q)
 	why, help := e.Describe()
@@ -51,7 +51,7 @@ func ExampleCluster_Explain() {
 	fmt.Println(help)
 	// Output:
 	// Nothing keeps it waiting: it is placed when its turn comes. IDLE|ROUND_ROBIN would send it to one now (0 tasks given to it so far).
-	// 2 nodes, 1 full [two] stages [{idle 0} {slots 1}]
+	// 2 nodes, 1 full [two]
 	// It takes 4 slots for the class resize, and the most that is free on the 2 nodes that could run it is 3 (one, two).
 	// Wait for a task to end, or start another node: skalds task list --status Running shows what runs.
 }

@@ -15,7 +15,7 @@ type Explanation struct {
 	NoClass     int
 	NoLabels    int
 	TooSmall    int // could never hold so many slots of the class
-	Full        int // have not so much room; for a task that must be alone: are not empty
+	Full        int // have not so much free; for a task that must be alone: are not empty
 	Anti        int // hold a task of the same anti-affinity key
 	Avoided     int // were crashed by the task
 	Kept        int // take nothing, so that they become empty for a task that must be alone
@@ -29,14 +29,7 @@ type Explanation struct {
 	MostFree  int // slots that are free for the class on one node which could hold the task, at most
 	Alone     bool
 
-	Stages []Stage // the nodes that are left, as they are asked
-	Best   []Score // of the first stage that has nodes, at most three, the best first
-}
-
-// Stage is nodes that are asked together, before those of the next stage.
-type Stage struct {
-	Name  string // idle, slots, queue or deep queue
-	Nodes int
+	Best []Score // the best nodes of the first stage that has any, at most three, the best first
 }
 
 // Score is how a strategy sees a node.
@@ -50,8 +43,6 @@ const (
 	maxFullNodes = 10
 	maxBest      = 3
 )
-
-var stageNames = [stageCount]string{stageIdle: "idle", stageSlots: "slots", stageOnce: "queue", stageDeep: "deep queue"}
 
 // scan is a look at all nodes for an explanation.
 type scan struct {
@@ -82,7 +73,7 @@ func (c *Cluster) Explain(q *Request) Explanation {
 	slices.Sort(e.FullNodes)
 	e.FullNodes = e.FullNodes[:min(len(e.FullNodes), maxFullNodes)]
 	if len(left) == 0 {
-		e.Reason = e.why(p, q)
+		e.Reason = e.reason(p, q)
 		return e
 	}
 	e.rank(p, x, left, q)
@@ -91,16 +82,14 @@ func (c *Cluster) Explain(q *Request) Explanation {
 
 // detached is a candidate set that nothing else is placed by.
 func (c *Cluster) detached(q *Request) *candidates {
-	if len(c.joiners) > 0 {
-		c.countJoiners()
-	}
+	c.countJoiners()
 	p := c.bareCandidates(q.key(), q.Selector)
 	if used, ok := c.candidates.byKey[p.candidatesKey]; ok {
-		p.turns = used.turns
+		p.placed = used.placed
 	}
 	p.members.reset(len(c.nodes), len(c.nodes))
 	for i := range c.nodes {
-		p.judge(int32(i))
+		p.classify(int32(i))
 	}
 	return p
 }
@@ -120,9 +109,9 @@ func (p *candidates) filter(e *Explanation, n *node, q *Request) bool {
 		e.TooSmall++
 		return false
 	}
-	e.MostFree = max(e.MostFree, n.room(p.class))
+	e.MostFree = max(e.MostFree, n.freeSlots(p.class))
 	switch {
-	case !p.room(n, q.widest()):
+	case !p.hasSlots(n, q.lastStage()):
 		e.Full++
 		e.FullNodes = append(e.FullNodes, n.id)
 	case p.c.excluded(n) && slices.Contains(q.Anti, n.id):
@@ -141,16 +130,16 @@ func (p *candidates) filter(e *Explanation, n *node, q *Request) bool {
 }
 
 // room is how many slots are free for a class.
-func (n *node) room(class string) int {
-	room := n.capacity - n.load
+func (n *node) freeSlots(class string) int {
+	free := n.capacity - n.load
 	if i := n.limit(class); i >= 0 {
-		room = min(room, n.limits[i].capacity-n.limits[i].load)
+		free = min(free, n.limits[i].capacity-n.limits[i].load)
 	}
-	return max(0, room)
+	return max(0, free)
 }
 
 // why returns the reason that Place gives.
-func (e *Explanation) why(p *candidates, q *Request) Reason {
+func (e *Explanation) reason(p *candidates, q *Request) Reason {
 	switch {
 	case e.Nodes == 0:
 		return NoEligibleNode
@@ -161,10 +150,10 @@ func (e *Explanation) why(p *candidates, q *Request) Reason {
 	case e.NoClass+e.NoLabels+e.TooSmall == e.Nodes:
 		return SlotsOverCapacity
 	}
-	return p.full(q)
+	return p.fullReason(q)
 }
 
-// rank fills in the stages and the best nodes.
+// rank fills in the best nodes.
 func (e *Explanation) rank(p *candidates, x *scan, left []*node, q *Request) {
 	order := p.order
 	if q.Alone {
@@ -172,13 +161,8 @@ func (e *Explanation) rank(p *candidates, x *scan, left []*node, q *Request) {
 	}
 	var first []*node
 	for _, k := range order {
-		if !q.asks(k) {
-			continue
-		}
-		fit := slices.DeleteFunc(slices.Clone(left), func(n *node) bool { return !p.room(n, k) })
-		e.Stages = append(e.Stages, Stage{Name: stageNames[k], Nodes: len(fit)})
-		if len(first) == 0 {
-			first = fit
+		if len(first) == 0 && q.uses(k) {
+			first = slices.DeleteFunc(slices.Clone(left), func(n *node) bool { return !p.hasSlots(n, k) })
 		}
 	}
 	score := p.plan.score
@@ -187,9 +171,9 @@ func (e *Explanation) rank(p *candidates, x *scan, left []*node, q *Request) {
 			return func(n *node) float64 { return float64(n.last) }, func(*node) string { return "empty" }
 		}
 	}
-	rank, words := score(x)
+	rank, describe := score(x)
 	for _, n := range p.least(first, rank) {
-		e.Best = append(e.Best, Score{Node: n.id, Score: words(n)})
+		e.Best = append(e.Best, Score{Node: n.id, Score: describe(n)})
 	}
 }
 
@@ -200,7 +184,7 @@ func (p *candidates) least(nodes []*node, r rank) []*node {
 		if x, y := r(a), r(b); x != y || p.plan.steady {
 			return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.id, b.id))
 		}
-		ours := cmp.Compare(p.turns.get(p.c.ids[a.id]), p.turns.get(p.c.ids[b.id]))
+		ours := cmp.Compare(p.placed.get(p.c.ids[a.id]), p.placed.get(p.c.ids[b.id]))
 		return cmp.Or(ours, cmp.Compare(a.last, b.last), cmp.Compare(a.id, b.id))
 	}
 	for _, n := range nodes {

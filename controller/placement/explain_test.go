@@ -23,7 +23,7 @@ func TestAnExplanationNamesThreeNodes(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidOfThrottledNodesIsNotOutOfDate(t *testing.T) {
+func TestReasonOfRateLimitedNodesIsUpToDate(t *testing.T) {
 	t.Parallel()
 	list := some(2, 4)
 	list[1].Load = 4
@@ -31,9 +31,9 @@ func TestWhatIsSaidOfThrottledNodesIsNotOutOfDate(t *testing.T) {
 	c.Set(list[1])
 	q := placement.Request{Class: "a"}
 	for _, step := range []struct {
-		throttled bool
-		load      int
-		want      placement.Reason
+		limited bool
+		load    int
+		want    placement.Reason
 	}{
 		{true, 0, placement.NodesRateLimited},
 		{true, 4, placement.NodesFull},
@@ -41,10 +41,10 @@ func TestWhatIsSaidOfThrottledNodesIsNotOutOfDate(t *testing.T) {
 		{false, 4, placement.NodesFull},
 		{false, 3, ""},
 	} {
-		list[0].RateLimited, list[0].Load = step.throttled, step.load
+		list[0].RateLimited, list[0].Load = step.limited, step.load
 		c.Set(list[0])
 		if reason, _ := c.Feasible(&q); reason != step.want {
-			t.Errorf("throttled %v and with load %d: %q, want %q", step.throttled, step.load, reason, step.want)
+			t.Errorf("rate limited %v and with load %d: %q, want %q", step.limited, step.load, reason, step.want)
 		}
 	}
 }

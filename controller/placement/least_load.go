@@ -12,7 +12,7 @@ var leastLoad = definition{
 	score: func(*scan) (rank, func(n *node) string) {
 		return (*node).pressure, func(n *node) string {
 			return fmt.Sprintf("cpu %s, memory %s, read %v ago, %d slots sent since; %s",
-				percent(n.cpu), percent(n.memory), n.age.Round(time.Millisecond), n.fresh, n.slotsInWords())
+				percent(n.cpu), percent(n.memory), n.age.Round(time.Millisecond), n.fresh, n.describeSlots())
 		}
 	},
 }
@@ -25,7 +25,7 @@ func (n *node) pressure() float64 {
 		return n.ratio()
 	}
 	read += float64(n.fresh) / float64(n.capacity)
-	return n.aged*read + (1-n.aged)*n.ratio()
+	return n.decay*read + (1-n.decay)*n.ratio()
 }
 
 func percent(x float64) string {

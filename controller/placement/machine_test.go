@@ -43,7 +43,7 @@ func (x *machine) set(t *rapid.T) {
 		Fresh:    rapid.IntRange(0, 3).Draw(t, "fresh"),
 		Served:   int64(rapid.IntRange(0, 20).Draw(t, "served")),
 	}
-	n.RateLimited = rapid.IntRange(0, 9).Draw(t, "throttled") == 0
+	n.RateLimited = rapid.IntRange(0, 9).Draw(t, "rate limited") == 0
 	if rapid.IntRange(0, 3).Draw(t, "limited") == 0 {
 		n.ByClass = map[string]int{"a": rapid.IntRange(0, 4).Draw(t, "limit")}
 		n.LoadByClass = map[string]int{"a": rapid.IntRange(0, 3).Draw(t, "class load")}
@@ -105,7 +105,7 @@ func (x *machine) request(t *rapid.T) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Prefetch: rapid.SampledFrom([]PrefetchDepth{NoPrefetch, PrefetchOnce, PrefetchDeep}).Draw(t, "queue"),
+	q := Request{Class: drawClass.Draw(t, "class"), Selector: s, Strategy: drawStrategy.Draw(t, "strategy"), Prefetch: rapid.SampledFrom([]PrefetchDepth{NoPrefetch, PrefetchOnce, PrefetchDeep}).Draw(t, "prefetch"),
 		Slots: rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 9}).Draw(t, "slots"), StickyKey: rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "key")}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
@@ -128,9 +128,7 @@ func (x *machine) ask(t *rapid.T, q Request) {
 	if !ok {
 		t.Fatalf("%s is no strategy", q.Strategy)
 	}
-	if len(x.c.joiners) > 0 {
-		x.c.countJoiners()
-	}
+	x.c.countJoiners()
 	for id, i := range x.c.ids { // what a count is lifted to is not for the model to know; see TestRoundRobin...
 		x.m.nodes[id].Served = x.c.nodes[i].served
 	}
@@ -146,10 +144,10 @@ func (x *machine) ask(t *rapid.T, q Request) {
 	if sum := e.NoClass + e.NoLabels + e.TooSmall + e.Anti + e.Avoided + e.RateLimited + e.Kept + e.Full; (sum == e.Nodes) != (want != "") {
 		t.Fatalf("the explanation counts %d of %d nodes away, and says %q", sum, e.Nodes, want)
 	}
-	turns := make(map[string]int64) // they are forgotten with the candidate set, so the model asks for them
+	placed := make(map[string]int64) // they are forgotten with the candidate set, so the model asks for them
 	if p, ok := x.c.candidates.byKey[q.key()]; ok {
 		for id, i := range x.c.ids {
-			turns[id] = p.turns.get(i)
+			placed[id] = p.placed.get(i)
 		}
 	}
 	d := x.c.Place(&q)
@@ -165,14 +163,14 @@ func (x *machine) ask(t *rapid.T, q Request) {
 		}
 		return
 	}
-	list := x.m.best(x.c.candidates.use.older, turns, &q, strategyOf(plan), fit, kind)
+	list := x.m.best(x.c.candidates.latest(), placed, &q, strategyOf(plan), fit, kind)
 	n := x.m.nodes[d.Node]
 	if !slices.Contains(list, n) {
 		var ids []string
 		for _, n := range list {
 			ids = append(ids, n.ID)
 		}
-		t.Fatalf("%s picked %s in stage %s, want %v", q.Strategy, d.Node, stageNames[kind], ids)
+		t.Fatalf("%s picked %s in stage %d, want %v", q.Strategy, d.Node, kind, ids)
 	}
 	// What ROUND_ROBIN owes is not for an explanation to know, nor what will be drawn.
 	if s := strategyOf(plan); s != Random && s != PowerOfTwo && s != RoundRobin && !slices.Contains(list, x.m.nodes[e.Best[0].Node]) {

@@ -141,9 +141,9 @@ func (m *model) candidates(q *Request, idle bool) (fit []*seen, kind int, reason
 }
 
 // best returns the nodes that the strategy may pick.
-func (m *model) best(p *candidates, turns map[string]int64, q *Request, name Strategy, fit []*seen, kind int) []*seen {
+func (m *model) best(p *candidates, placed map[string]int64, q *Request, name Strategy, fit []*seen, kind int) []*seen {
 	ratio := func(a, b *seen) int { return cmp.Compare(a.Load*b.Capacity, b.Load*a.Capacity) }
-	ours := func(n *seen) int64 { return turns[n.ID] }
+	ours := func(n *seen) int64 { return placed[n.ID] }
 	turn := func(a, b *seen) int {
 		return cmp.Or(cmp.Compare(ours(a), ours(b)), cmp.Compare(a.last, b.last), cmp.Compare(a.ID, b.ID))
 	}

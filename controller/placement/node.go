@@ -42,9 +42,9 @@ type node struct {
 
 	limits []limit // capacity by class
 
-	cpu, memory, aged float64 // aged: how much the readings still count, 0 to 1
-	age               time.Duration
-	fresh             int
+	cpu, memory, decay float64 // decay: how much the readings still count, 0 to 1
+	age                time.Duration
+	fresh              int
 
 	id      string
 	classes []string

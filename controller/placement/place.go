@@ -27,10 +27,10 @@ func (c *Cluster) Place(q *Request) Decision {
 		i = p.pick(q)
 	}
 	if i < 0 {
-		return Decision{Reason: p.full(q)}
+		return Decision{Reason: p.fullReason(q)}
 	}
 	d := c.assign(i, q)
-	p.turns.set(i, c.clock)
+	p.placed.set(i, c.clock)
 	return d
 }
 
@@ -50,7 +50,7 @@ func (c *Cluster) Feasible(q *Request) (Reason, bool) {
 		found = p.any(q)
 	}
 	if !found {
-		return p.full(q), false
+		return p.fullReason(q), false
 	}
 	return "", true
 }
@@ -111,7 +111,7 @@ func (c *Cluster) assign(i int32, q *Request) Decision {
 // pick asks the stages in turn.
 func (p *candidates) pick(q *Request) int32 {
 	for _, k := range p.order {
-		if !q.asks(k) {
+		if !q.uses(k) {
 			continue
 		}
 		if i := p.stages[k].ready().pick(q); i >= 0 {
@@ -122,7 +122,7 @@ func (p *candidates) pick(q *Request) int32 {
 }
 
 func (p *candidates) any(q *Request) bool {
-	return p.stages[stageSlots].ready().any() || q.Prefetch > NoPrefetch && p.stages[q.widest()].ready().any()
+	return p.stages[stageSlots].ready().any() || q.Prefetch > NoPrefetch && p.stages[q.lastStage()].ready().any()
 }
 
 // exclude marks the nodes that the request excludes. Those that it avoids are only excluded if another could ever run
@@ -195,8 +195,8 @@ func (c *Cluster) keepFree(i int32) {
 }
 
 // full says why no member takes a request now.
-func (p *candidates) full(q *Request) Reason {
-	kind := q.widest()
+func (p *candidates) fullReason(q *Request) Reason {
+	kind := q.lastStage()
 	excluded := func(id string) bool {
 		i, ok := p.c.ids[id]
 		return ok && p.members.isAble(i) && p.c.excluded(&p.c.nodes[i]) && p.fits(&p.c.nodes[i], kind)
@@ -213,7 +213,7 @@ func (p *candidates) full(q *Request) Reason {
 	if w := &p.waits[kind]; w.reason == "" || w.changed != p.c.changed {
 		w.reason, w.changed = NodesFull, p.c.changed
 		for i := range p.members.all {
-			if n := &p.c.nodes[i]; n.rateLimited && p.room(n, kind) {
+			if n := &p.c.nodes[i]; n.rateLimited && p.hasSlots(n, kind) {
 				w.reason = NodesRateLimited
 				break
 			}
@@ -223,7 +223,7 @@ func (p *candidates) full(q *Request) Reason {
 }
 
 // widest is the stage that has all nodes which the request could be placed on.
-func (q *Request) widest() int {
+func (q *Request) lastStage() int {
 	switch {
 	case q.Alone:
 		return stageIdle

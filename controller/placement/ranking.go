@@ -12,11 +12,11 @@ type rank func(n *node) float64
 // dropped when it comes to the top, for it has not the node's present stamp.
 type ranking struct {
 	*stage
-	rank  rank
-	size  *int   // of the nodes that there are to rank
-	log   int    // whose stamps its items have
-	items []item // a heap with four children
-	aside []item // excluded by the present request
+	rank    rank
+	size    *int   // of the nodes that there are to rank
+	log     int    // whose stamps its items have
+	items   []item // a heap with four children
+	skipped []item // excluded by the present request
 }
 
 type item struct {
@@ -48,7 +48,7 @@ func (h *ranking) place(i int32) place {
 	n := &h.c.nodes[i]
 	p := place{rank: h.rank(n)}
 	if !h.p.plan.steady {
-		p.ours, p.last = h.p.turns.get(i), n.last
+		p.ours, p.last = h.p.placed.get(i), n.last
 	}
 	return p
 }
@@ -101,16 +101,16 @@ func (h *ranking) pick(*Request) int32 {
 			continue
 		}
 		if h.c.excluded(n) {
-			h.aside = append(h.aside, *top)
+			h.skipped = append(h.skipped, *top)
 			h.pop()
 			continue
 		}
 		i = top.node
 	}
-	for _, e := range h.aside {
+	for _, e := range h.skipped {
 		h.push(e)
 	}
-	h.aside = h.aside[:0]
+	h.skipped = h.skipped[:0]
 	return i
 }
 

@@ -17,29 +17,11 @@ func (c *Cluster) SetRateLimited(id string, on bool) {
 	}
 }
 
-// Served is how many tasks ROUND_ROBIN counts for a node; 0 for one that is not there.
-func (c *Cluster) Served(id string) int64 {
-	i, ok := c.ids[id]
-	if !ok {
-		return 0
+func (c *Cluster) setRateLimited(n *node, on bool) {
+	n.rateLimited = on
+	if on {
+		c.rateLimited++
+	} else {
+		c.rateLimited--
 	}
-	if len(c.joiners) > 0 {
-		c.countJoiners()
-	}
-	return c.nodes[i].served
-}
-
-// Recount corrects how many tasks ROUND_ROBIN counts for a node.
-func (c *Cluster) Recount(id string, by int64) {
-	i, ok := c.ids[id]
-	if !ok || by == 0 {
-		return
-	}
-	if len(c.joiners) > 0 {
-		c.countJoiners()
-	}
-	n := &c.nodes[i]
-	n.served = max(0, n.served+by)
-	c.changed++
-	c.logBetter(i, false)
 }

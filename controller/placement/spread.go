@@ -25,7 +25,7 @@ var spread = definition{
 				groups[value] = &group{value: value}
 			}
 			groups[value].load += n.load
-			groups[value].turn = max(groups[value].turn, n.last)
+			groups[value].last = max(groups[value].last, n.last)
 		}
 		order := make([]*group, 0, len(groups))
 		for _, g := range groups {
@@ -41,7 +41,7 @@ var spread = definition{
 			if g.value == "" {
 				where = "nodes without " + x.by
 			}
-			return fmt.Sprintf("%s: %d slots in use; %s", where, g.load, n.slotsInWords())
+			return fmt.Sprintf("%s: %d slots in use; %s", where, g.load, n.describeSlots())
 		}
 	},
 }
@@ -51,17 +51,17 @@ var spread = definition{
 // value.
 type spreading struct {
 	*stage
-	groups map[string]*group
-	of     map[int32]part // by node
-	open   []*group       // a heap of those that may have nodes that fit
-	aside  []*group       // whose nodes the present request excludes
+	groups  map[string]*group
+	of      map[int32]part // by node
+	open    []*group       // a heap of those that may have nodes that fit
+	skipped []*group       // whose nodes the present request excludes
 }
 
 // group is the nodes with one value.
 type group struct {
 	value   string
-	load    int // slots in use on all of them
-	turn    int64
+	load    int   // slots in use on all of them
+	last    int64 // the number of the last placement on one of them
 	members int
 	nodes   ranking
 	at      int // in open; -1 = not there
@@ -78,8 +78,8 @@ func (g *group) compare(o *group) int {
 	switch {
 	case g.load != o.load:
 		return cmp.Compare(g.load, o.load)
-	case g.turn != o.turn:
-		return cmp.Compare(g.turn, o.turn)
+	case g.last != o.last:
+		return cmp.Compare(g.last, o.last)
 	}
 	return strings.Compare(g.value, o.value)
 }
@@ -93,7 +93,7 @@ func (s *spreading) add(i int32) {
 	}
 	g := p.group
 	g.load += n.load - p.load
-	g.turn = max(g.turn, n.last)
+	g.last = max(g.last, n.last)
 	p.load = n.load
 	if stamp := n.stamps[better]; !known || p.stamp != stamp {
 		p.stamp = stamp
@@ -150,13 +150,13 @@ func (s *spreading) pick(q *Request) int32 {
 		}
 		heap.Pop(s)
 		if len(g.nodes.items) > 0 {
-			s.aside = append(s.aside, g)
+			s.skipped = append(s.skipped, g)
 		}
 	}
-	for _, g := range s.aside {
+	for _, g := range s.skipped {
 		heap.Push(s, g)
 	}
-	s.aside = s.aside[:0]
+	s.skipped = s.skipped[:0]
 	return i
 }
 

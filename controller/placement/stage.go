@@ -4,13 +4,13 @@ package placement
 const (
 	stageIdle  = iota // nodes that have nothing
 	stageSlots        // nodes that have free slots
-	stageOnce         // nodes that have room to queue what begins after one run
-	stageDeep         // nodes that have room to queue
+	stageOnce         // nodes that have free to queue what begins after one run
+	stageDeep         // nodes that have free to queue
 	stageCount
 )
 
 // asks reports whether a request goes to a stage.
-func (q *Request) asks(kind int) bool {
+func (q *Request) uses(kind int) bool {
 	switch kind {
 	case stageOnce:
 		return q.Prefetch >= PrefetchOnce
@@ -56,23 +56,23 @@ func (s *stage) ready() chooser {
 func (s *stage) fits(n *node) bool { return s.p.fits(n, s.kind) }
 
 func (p *candidates) fits(n *node, kind int) bool {
-	return !n.rateLimited && !n.kept && p.room(n, kind)
+	return !n.rateLimited && !n.kept && p.hasSlots(n, kind)
 }
 
 // room reports whether a member has room for a task of the candidate set.
-func (p *candidates) room(n *node, kind int) bool {
-	room := n.capacity - n.load
+func (p *candidates) hasSlots(n *node, kind int) bool {
+	free := n.capacity - n.load
 	switch kind {
 	case stageIdle:
 		if n.load > 0 {
 			return false
 		}
 	case stageOnce:
-		room += min(n.prefetch, n.capacity)
+		free += min(n.prefetch, n.capacity)
 	case stageDeep:
-		room += n.prefetch
+		free += n.prefetch
 	}
-	return room >= p.width && p.classFits(n)
+	return free >= p.width && p.classFits(n)
 }
 
 // classFits reports whether a node has room for a task of the candidate set beside others of the class.

@@ -22,7 +22,7 @@ var sticky = definition{
 			place[n] = i + 1
 		}
 		return func(n *node) float64 { return float64(place[n]) }, func(n *node) string {
-			return fmt.Sprintf("place %d of %d in the order of the sticky key; %s", place[n], len(order), n.slotsInWords())
+			return fmt.Sprintf("place %d of %d in the order of the sticky key; %s", place[n], len(order), n.describeSlots())
 		}
 	},
 }
@@ -39,7 +39,7 @@ type sticking struct {
 	nodes  []int32 // all members
 	hashes []uint64
 	hash   byNode[uint64]
-	age    uint64 // of the members
+	epoch  uint64 // of the members
 }
 
 func (s *sticking) add(i int32) {
@@ -53,11 +53,11 @@ func (s *sticking) pick(q *Request) int32 {
 	if q.StickyKey == "" {
 		return s.ranking.pick(q)
 	}
-	if s.age != s.p.age {
+	if s.epoch != s.p.epoch {
 		s.refresh()
 	}
 	key := hash(q.StickyKey)
-	f, found := s.c.favourites.find(key, s.age)
+	f, found := s.c.favourites.find(key, s.epoch)
 	if !found {
 		f.fill(key, s)
 	}
@@ -79,7 +79,7 @@ func (s *sticking) takes(i int32) bool {
 
 // refresh takes in who the members are.
 func (s *sticking) refresh() {
-	s.age, s.nodes, s.hashes = s.p.age, s.nodes[:0], s.hashes[:0]
+	s.epoch, s.nodes, s.hashes = s.p.epoch, s.nodes[:0], s.hashes[:0]
 	s.hash = newByNode[uint64](len(s.c.nodes), s.p.members.size())
 	for i := range s.p.members.all {
 		h := hash(s.c.nodes[i].id)
@@ -119,17 +119,17 @@ type favourites [][favouriteWays]favourite
 
 // favourite is what a key wants.
 type favourite struct {
-	key, age uint64                // age of the members that it was found among
-	nodes    [favouriteNodes]int32 // the most wanted first; -1 = there are no more
+	key, epoch uint64                // epoch of the members that it was found among
+	nodes      [favouriteNodes]int32 // the most wanted first; -1 = there are no more
 }
 
 // find returns the entry of a key, and whether it is filled in for members of this age.
-func (f *favourites) find(key, age uint64) (*favourite, bool) {
+func (f *favourites) find(key, epoch uint64) (*favourite, bool) {
 	if *f == nil {
 		*f = make(favourites, favouriteSets)
 	}
 	set := &(*f)[key%favouriteSets]
-	at := slices.IndexFunc(set[:], func(e favourite) bool { return e.key == key && e.age == age })
+	at := slices.IndexFunc(set[:], func(e favourite) bool { return e.key == key && e.epoch == epoch })
 	found := at >= 0
 	if !found {
 		at = favouriteWays - 1
@@ -139,7 +139,7 @@ func (f *favourites) find(key, age uint64) (*favourite, bool) {
 		copy(set[1:at+1], set[:at])
 		set[0] = e
 	}
-	set[0].key, set[0].age = key, age
+	set[0].key, set[0].epoch = key, epoch
 	return &set[0], found
 }
 
