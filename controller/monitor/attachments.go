@@ -10,6 +10,7 @@ import (
 
 	"github.com/skalds-go/skalds/controller/fleet"
 	"github.com/skalds-go/skalds/events"
+	"github.com/skalds-go/skalds/pkg/clock"
 )
 
 const (
@@ -20,35 +21,42 @@ const (
 	attachmentsPage = 32
 )
 
-// attachments are the tasks whose nodes, as far as is known, lack their newest attachments.
+// attachments forwards new attachments to the nodes that hold the tasks. It remembers the tasks whose nodes, as far as
+// it knows, lack the newest ones.
 type attachments struct {
+	store       Store
+	fleet       *fleet.Fleet
+	commander   *commander
+	clock       clock.Clock
+	resendAfter time.Duration
+
 	mu     sync.Mutex
 	sentAt map[string]time.Duration // by task id; notSent until then
 }
 
 const notSent = time.Duration(-1 << 62)
 
-// Updated notes that tasks may have new attachments. It is safe for concurrent use.
-func (m *Monitor) Updated(ids []string) {
-	m.attachments.mu.Lock()
-	defer m.attachments.mu.Unlock()
-	if m.attachments.sentAt == nil {
-		m.attachments.sentAt = make(map[string]time.Duration)
+// add notes that tasks may have new attachments. It is safe for concurrent use.
+func (a *attachments) add(ids []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sentAt == nil {
+		a.sentAt = make(map[string]time.Duration)
 	}
 	for _, id := range ids {
-		if len(m.attachments.sentAt) < maxOutdated {
-			m.attachments.sentAt[id] = notSent
+		if len(a.sentAt) < maxOutdated {
+			a.sentAt[id] = notSent
 		}
 	}
 }
 
 // markDue returns the tasks whose attachments must be sent now, and notes that they are.
-func (a *attachments) markDue(now, resendAfter time.Duration) []string {
+func (a *attachments) markDue(now time.Duration) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(a.sentAt)) {
-		if a.sentAt[id] <= now-resendAfter {
+		if a.sentAt[id] <= now-a.resendAfter {
 			a.sentAt[id] = now
 			ids = append(ids, id)
 		}
@@ -78,16 +86,16 @@ func (a *attachments) unmark(ids []string) {
 	}
 }
 
-// forwardAttachments sends new attachments to the nodes that hold the tasks, again and again until their reports show
-// that they have them.
-func (m *Monitor) forwardAttachments(ctx context.Context) error {
-	now := m.clock.Boot()
-	ids := m.attachments.markDue(now, m.cfg.ResendAfter)
+// forward sends new attachments to the nodes that hold the tasks, again and again until their reports show that they
+// have them.
+func (a *attachments) forward(ctx context.Context) error {
+	now := a.clock.Boot()
+	ids := a.markDue(now)
 	for len(ids) > 0 {
 		n := min(len(ids), attachmentsPage)
-		if err := m.sendAttachments(ctx, ids[:n], now); err != nil {
+		if err := a.send(ctx, ids[:n], now); err != nil {
 			// The others come first in the next round: a page with a node that cannot be reached must not hide them.
-			m.attachments.unmark(ids[n:])
+			a.unmark(ids[n:])
 			return fmt.Errorf("forward new attachments of %d tasks: %w", n, err)
 		}
 		ids = ids[n:]
@@ -95,8 +103,8 @@ func (m *Monitor) forwardAttachments(ctx context.Context) error {
 	return nil
 }
 
-func (m *Monitor) sendAttachments(ctx context.Context, ids []string, now time.Duration) error {
-	tasks, err := m.store.Get(ctx, ids)
+func (a *attachments) send(ctx context.Context, ids []string, now time.Duration) error {
+	tasks, err := a.store.Get(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -105,16 +113,16 @@ func (m *Monitor) sendAttachments(ctx context.Context, ids []string, now time.Du
 	for i := range tasks {
 		t := &tasks[i]
 		h, held := fleet.HeldBy(t)
-		if !held || m.fleet.HasAttachments(h.ID, t.AttachmentsVersion) {
+		if !held || a.fleet.HasAttachments(h.ID, t.AttachmentsVersion) {
 			continue
 		}
 		outdated[t.ID] = true
-		if to, there := m.fleet.Target(h.Key); there {
+		if to, there := a.fleet.Target(h.Key); there {
 			list.add(to, events.Command{Kind: events.CommandUpdate, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID,
 				Attachments: t.Attachments, AttachmentsVersion: t.AttachmentsVersion})
 		}
 	}
 	upToDate := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return outdated[id] })
-	m.attachments.remove(upToDate, now)
-	return m.control(ctx, list)
+	a.remove(upToDate, now)
+	return a.commander.send(ctx, list)
 }

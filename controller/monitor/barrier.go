@@ -6,7 +6,15 @@ import (
 	"time"
 
 	"github.com/skalds-go/skalds/events/kafka"
+	"github.com/skalds-go/skalds/pkg/clock"
 )
+
+// barriers makes barriers and compares ingest with them.
+type barriers struct {
+	ends     Ends
+	progress Progress
+	clock    clock.Clock
+}
 
 // barrier is how far ingest must have come.
 type barrier struct {
@@ -18,32 +26,32 @@ type barrier struct {
 // lost its tail.
 const reread = time.Second
 
-// barrier returns a barrier at the present ends of task.status.
-func (m *Monitor) barrier(ctx context.Context) (*barrier, error) {
-	ends, err := m.ends.StatusEnds(ctx)
+// next returns a barrier at the present ends of task.status.
+func (b *barriers) next(ctx context.Context) (*barrier, error) {
+	ends, err := b.ends.StatusEnds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &barrier{ends, m.clock.Boot()}, nil
+	return &barrier{ends, b.clock.Boot()}, nil
 }
 
-// reached reports whether ingest has come to a barrier. One that stands for long moves back to the present ends where
+// reached reports whether ingest has come to a barrier. One that stands for long moves back to the present ends if
 // those are lower.
-func (m *Monitor) reached(ctx context.Context, b *barrier) (bool, error) {
-	if m.progress.Reached(b.ends) {
+func (b *barriers) reached(ctx context.Context, at *barrier) (bool, error) {
+	if b.progress.Reached(at.ends) {
 		return true, nil
 	}
-	if m.clock.Boot()-b.readAt < reread {
+	if b.clock.Boot()-at.readAt < reread {
 		return false, nil
 	}
-	ends, err := m.ends.StatusEnds(ctx)
+	ends, err := b.ends.StatusEnds(ctx)
 	if err != nil {
-		return false, fmt.Errorf("learn whether %d partitions still end where they did: %w", len(b.ends), err)
+		return false, fmt.Errorf("learn whether %d partitions still end where they did: %w", len(at.ends), err)
 	}
-	b.readAt = m.clock.Boot()
-	for p, r := range b.ends {
+	at.readAt = b.clock.Boot()
+	for p, r := range at.ends {
 		r.End = min(r.End, ends[p].End)
-		b.ends[p] = r
+		at.ends[p] = r
 	}
-	return m.progress.Reached(b.ends), nil
+	return b.progress.Reached(at.ends), nil
 }

@@ -28,9 +28,16 @@ func (c *commands) add(to fleet.Target, command events.Command) {
 	c.list[i].Commands = append(c.list[i].Commands, command)
 }
 
-// control sends commands to their nodes.
-func (m *Monitor) control(ctx context.Context, c commands) error {
-	if len(c.list) == 0 || !m.lease.Valid() {
+// commander sends commands to nodes.
+type commander struct {
+	fleet     *fleet.Fleet
+	transport Transport
+	lease     Lease
+}
+
+// send sends commands to their nodes, if the lease is valid.
+func (s *commander) send(ctx context.Context, c commands) error {
+	if len(c.list) == 0 || !s.lease.Valid() {
 		return nil
 	}
 	var recalled []string
@@ -41,8 +48,8 @@ func (m *Monitor) control(ctx context.Context, c commands) error {
 			}
 		}
 	}
-	m.fleet.Recalled(recalled) // before a node can answer
-	return m.transport.Control(ctx, m.lease.Term(), c.list)
+	s.fleet.Recalled(recalled) // before a node can answer
+	return s.transport.Control(ctx, s.lease.Term(), c.list)
 }
 
 // Recall asks nodes to release claims that they have not started.
@@ -54,7 +61,7 @@ func (m *Monitor) Recall(ctx context.Context, claims []fleet.Claim) error {
 			list.add(to, events.Command{Kind: events.CommandRecall, ID: c.TaskID, Attempt: c.Attempt, ClaimID: c.ID})
 		}
 	}
-	if err := m.control(ctx, list); err != nil {
+	if err := m.commander.send(ctx, list); err != nil {
 		return fmt.Errorf("recall %d tasks: %w", len(claims), err)
 	}
 	return nil

@@ -36,7 +36,7 @@ func (m *Monitor) compare(ctx context.Context) error {
 	}
 	m.fleet.EndCompare(held)
 	m.comparedAt, m.compared = m.clock.Boot(), true
-	m.Updated(outdated)
+	m.attachments.add(outdated)
 	if len(desired) < store.MaxBatch {
 		return nil // Desired reads them all
 	}

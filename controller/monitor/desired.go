@@ -12,15 +12,15 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Desired carries out what people asked of tasks: it forwards requests to the nodes that hold the tasks, and carries
-// them out for tasks that no node holds any more. A request is forwarded again and again until a report of the node
-// ends it. What is beyond one page is left to compare. New attachments are forwarded, too.
+// Desired carries out what people have requested of tasks: it forwards requests to the nodes that hold the tasks, and
+// carries them out for tasks that no node holds any more. A request is forwarded again and again until a report of the
+// node ends it. What is beyond one page is left to compare. New attachments are forwarded, too.
 func (m *Monitor) Desired(ctx context.Context) error {
 	tasks, err := m.store.Desired(ctx, store.MaxBatch)
 	if err != nil {
 		return fmt.Errorf("read the tasks of which something is desired: %w", err)
 	}
-	return errors.Join(m.applyDesired(ctx, tasks), m.forwardAttachments(ctx))
+	return errors.Join(m.applyDesired(ctx, tasks), m.attachments.forward(ctx))
 }
 
 func (m *Monitor) applyDesired(ctx context.Context, tasks []task.Task) error {
@@ -83,7 +83,7 @@ func (m *Monitor) forward(ctx context.Context, tasks []task.Task) error {
 		list.add(to, events.Command{Kind: kind, ID: t.ID, Attempt: t.Attempt, ClaimID: t.ClaimID})
 	}
 	m.forwarded = still
-	if err := m.control(ctx, list); err != nil {
+	if err := m.commander.send(ctx, list); err != nil {
 		m.forwarded = nil
 		return fmt.Errorf("forward what is desired of tasks: %w", err)
 	}

@@ -31,7 +31,7 @@ func (m *Monitor) drain(ctx context.Context) error {
 	for _, d := range m.fleet.Drains() {
 		list = append(list, transport.Commands{To: d.To, Drain: &d.Drain})
 	}
-	if err := m.control(ctx, commands{list: list}); err != nil {
+	if err := m.commander.send(ctx, commands{list: list}); err != nil {
 		return fmt.Errorf("tell %d nodes to drain, or not to: %w", len(list), err)
 	}
 	return nil

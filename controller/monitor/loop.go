@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// soonAfter is the pause before the next round when one waits for ingest. It doubles, up to the interval.
-	soonAfter = 20 * time.Millisecond
-	// desiredGap is the least time between two looks at desired states.
+	// firstPause is the pause before the next round when one waits for ingest. It doubles, up to the interval.
+	firstPause = 20 * time.Millisecond
+	// desiredGap is the least time between two reads of desired states.
 	desiredGap = 10 * time.Millisecond
 )
 
@@ -24,10 +24,10 @@ type runner struct {
 	due      time.Duration // when the next round is due
 }
 
-// Loop returns the loop that makes rounds: at every interval, and at once when nodes joined or left. Desired wakes it
-// for a look at desired states alone.
+// Loop returns the loop that runs rounds: at every interval, and at once when nodes joined or left. The wake desired
+// makes it look only at desired states.
 func (m *Monitor) Loop(membership, desired loop.Wake, interval time.Duration) loop.Loop {
-	r := &runner{Monitor: m, desired: desired, interval: interval, pause: soonAfter}
+	r := &runner{Monitor: m, desired: desired, interval: interval, pause: firstPause}
 	return loop.Loop{
 		Name:    "monitor",
 		Wakes:   []loop.Wake{membership, desired},
@@ -50,7 +50,7 @@ func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
 		wait = min(r.pause, r.interval)
 		r.pause = min(2*r.pause, r.interval)
 	} else {
-		r.pause = soonAfter
+		r.pause = firstPause
 	}
 	r.due = r.clock.Boot() + wait
 	return loop.After(wait), err
@@ -62,7 +62,7 @@ const (
 	recallEvery = 500 * time.Millisecond
 )
 
-// RecallLoop returns the loop that recalls claims, which recallable lists, until nodes have given them back or said
+// RecallLoop returns the loop that recalls the claims that recallable lists, until nodes have released them or reported
 // that they began.
 func (m *Monitor) RecallLoop(now loop.Wake, recallable func() []fleet.Claim) loop.Loop {
 	return loop.Loop{

@@ -43,7 +43,7 @@ type Registry interface {
 	Evict(ctx context.Context, id, incarnation string) error
 }
 
-// Transport is how nodes are reached.
+// Transport sends to nodes.
 type Transport interface {
 	Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result
 	Control(ctx context.Context, term int64, list []transport.Commands) error
@@ -51,7 +51,7 @@ type Transport interface {
 	Announce(ctx context.Context, term int64, partitions []int) []error
 }
 
-// Ends knows the present ends of all partitions of task.status.
+// Ends reads the present ends of all partitions of task.status.
 type Ends interface {
 	StatusEnds(ctx context.Context) (map[int]kafka.Range, error)
 }
@@ -67,7 +67,7 @@ type Lease interface {
 	Valid() bool
 }
 
-// Config is what a monitor is told.
+// Config is the configuration of a monitor.
 type Config struct {
 	ResendAfter time.Duration // ASSIGN_RESEND_AFTER
 	Compare     time.Duration // MONITOR_TASK_INTERVAL: time between two comparisons with the store
@@ -82,12 +82,15 @@ type Monitor struct {
 	registry  Registry
 	fleet     *fleet.Fleet
 	transport Transport
-	ends      Ends
-	progress  Progress
 	lease     Lease
 	clock     clock.Clock
 	capacity  func()
 	log       *slog.Logger
+
+	barriers    barriers
+	announcer   announcer
+	commander   *commander
+	attachments attachments
 
 	lostBarriers  map[fleet.Key]*barrier // what ingest must reach before the work of a lost node is reassigned
 	resendBarrier *barrier               // what it must reach before claims are resent; nil = none are due
@@ -97,9 +100,7 @@ type Monitor struct {
 	compared      bool                   // with the store, at comparedAt
 	comparedAt    time.Duration
 	expiredAt     time.Duration
-	absent        map[int]absence // partitions of nodes that are not there
 	forwarded     map[string]forwarded
-	attachments   attachments
 	draining      sync.Mutex // from the read of which nodes drain until the fleet knows it
 }
 
@@ -107,8 +108,14 @@ type Monitor struct {
 // dispatcher.
 func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p Progress, l Lease, c clock.Clock,
 	capacity func(), log *slog.Logger) *Monitor {
-	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, ends: e, progress: p, lease: l, clock: c,
-		capacity: capacity, log: log, lostBarriers: make(map[fleet.Key]*barrier), orphans: make(map[fleet.Key][]string),
+	sender := &commander{fleet: f, transport: t, lease: l}
+	return &Monitor{cfg: cfg, store: s, registry: r, fleet: f, transport: t, lease: l, clock: c, capacity: capacity, log: log,
+		barriers:    barriers{ends: e, progress: p, clock: c},
+		announcer:   announcer{fleet: f, transport: t, lease: l, clock: c},
+		commander:   sender,
+		attachments: attachments{store: s, fleet: f, commander: sender, clock: c, resendAfter: cfg.ResendAfter},
+
+		lostBarriers: make(map[fleet.Key]*barrier), orphans: make(map[fleet.Key][]string),
 		expiredAt: c.Boot(), listedAt: c.Boot()}
 }
 
@@ -118,7 +125,7 @@ func New(cfg Config, s Store, r Registry, f *fleet.Fleet, t Transport, e Ends, p
 func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
 	err = errors.Join(
 		m.observe(ctx),
-		m.announce(ctx),
+		m.announcer.announce(ctx),
 		m.drain(ctx),
 		m.compare(ctx),
 		m.compareTaskLists(ctx),
@@ -131,19 +138,23 @@ func (m *Monitor) Round(ctx context.Context) (soon bool, err error) {
 }
 
 // Prime takes in the nodes and the claims that they hold, before the first round. It reassigns nothing. A registry that
-// does not answer does not keep the leader from its work: nodes that it does not answer either are heard over Kafka.
+// does not answer does not keep the leader from its work: nodes that it does not answer either send their heartbeats
+// over Kafka.
 func (m *Monitor) Prime(ctx context.Context) error {
 	if err := errors.Join(m.FollowDraining(ctx), m.compare(ctx)); err != nil {
 		return err
 	}
 	if err := m.observe(ctx); err != nil && ctx.Err() == nil {
-		m.log.Warn("the nodes cannot be read; only those that are heard over Kafka take work", "error", err)
+		m.log.Warn("the nodes cannot be read; only those that send heartbeats over Kafka take work", "error", err)
 	}
-	if err := m.announce(ctx); err != nil {
+	if err := m.announcer.announce(ctx); err != nil {
 		m.log.Debug("some nodes do not know of this leader yet; the next round tells them", "error", err)
 	}
 	return nil
 }
+
+// Updated notes that tasks may have new attachments. It is safe for concurrent use.
+func (m *Monitor) Updated(ids []string) { m.attachments.add(ids) }
 
 // each calls do for each item and returns the last error. An item that fails does not hold up the others, unless none
 // of them could succeed: the context is over, or a dependency is unavailable.

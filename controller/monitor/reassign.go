@@ -27,7 +27,7 @@ func (m *Monitor) awaitIngest(ctx context.Context, lost []fleet.Lost) error {
 		return nil
 	}
 	m.fence(ctx, newly)
-	b, err := m.barrier(ctx)
+	b, err := m.barriers.next(ctx)
 	if err != nil {
 		return fmt.Errorf("reassign the work of %d nodes: %w", len(newly), err)
 	}
@@ -66,7 +66,7 @@ func (m *Monitor) reassignLost(ctx context.Context, lost []fleet.Lost) error {
 		if !waits {
 			return nil
 		}
-		if reached, err := m.reached(ctx, b); err != nil || !reached {
+		if reached, err := m.barriers.reached(ctx, b); err != nil || !reached {
 			return err
 		}
 		return m.reassign(ctx, l)

@@ -18,13 +18,13 @@ func (m *Monitor) resend(ctx context.Context) error {
 		return nil
 	}
 	if m.resendBarrier == nil {
-		b, err := m.barrier(ctx)
+		b, err := m.barriers.next(ctx)
 		if err != nil {
 			return fmt.Errorf("resend %d claims: %w", len(due), err)
 		}
 		m.resendBarrier = b
 	}
-	if reached, err := m.reached(ctx, m.resendBarrier); err != nil || !reached {
+	if reached, err := m.barriers.reached(ctx, m.resendBarrier); err != nil || !reached {
 		return err
 	}
 	m.resendBarrier = nil

@@ -40,7 +40,7 @@ func (m *Monitor) compareTaskLists(ctx context.Context) error {
 		}
 		return nil
 	}
-	if reached, err := m.reached(ctx, m.taskLists.barrier); err != nil || !reached {
+	if reached, err := m.barriers.reached(ctx, m.taskLists.barrier); err != nil || !reached {
 		return err
 	}
 	nodes := m.taskLists.nodes
@@ -72,7 +72,7 @@ func (m *Monitor) readTaskLists(ctx context.Context) error {
 	if len(nodes) == 0 {
 		return failure
 	}
-	b, err := m.barrier(ctx)
+	b, err := m.barriers.next(ctx)
 	if err != nil {
 		return errors.Join(failure, fmt.Errorf("compare the tasks of %d nodes: %w", len(nodes), err))
 	}
@@ -128,7 +128,7 @@ func (m *Monitor) cancelOrphans(ctx context.Context, n *registry.Node) error {
 		return nil
 	}
 	m.log.Warn("a node holds tasks that nobody asked it for; they are cancelled there", "node", n.ID, "tasks", count)
-	if err := m.control(ctx, cancels); err != nil {
+	if err := m.commander.send(ctx, cancels); err != nil {
 		return fmt.Errorf("cancel what node %s was not asked for: %w", n.ID, err)
 	}
 	return nil

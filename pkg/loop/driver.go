@@ -9,12 +9,13 @@ import (
 
 // Driver is how code waits and runs side by side: [System] in a process, a scheduler of virtual time in the simulation.
 type Driver interface {
-	// Boot returns the time by the clock that waits go by.
+	// Boot returns the time of the clock that waits are measured by.
 	Boot() time.Duration
-	// Go runs f beside the caller. Name says what it is for those who watch.
+	// Go runs f concurrently with its caller. Name identifies it in the simulation.
 	Go(name string, f func())
-	// Wait returns when the context has ended, a wake has fired, or d has passed; a d below zero never passes. It returns the wake that
-	// fired, and nil in the other cases. A closed channel serves as a wake that always fires. There are at most [MaxWakes].
+	// Wait returns when the context has ended, a wake has fired, or d has passed; a d below zero never passes. It
+	// returns the wake that fired, and nil in the other cases. A closed channel serves as a wake that always fires.
+	// There are at most [MaxWakes].
 	Wait(ctx context.Context, d time.Duration, wakes ...Wake) Wake
 }
 
@@ -22,8 +23,8 @@ type Driver interface {
 const Forever time.Duration = -1
 
 // Sleep waits for d. It reports false if the context ended before.
-func Sleep(ctx context.Context, d Driver, pause time.Duration) bool {
-	d.Wait(ctx, max(pause, 0))
+func Sleep(ctx context.Context, driver Driver, d time.Duration) bool {
+	driver.Wait(ctx, max(d, 0))
 	return ctx.Err() == nil
 }
 

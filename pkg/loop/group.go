@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Group is loops that end together. It is safe for concurrent use; loops of a group may start others in it.
+// Group is a set of loops that end together. It is safe for concurrent use; loops of a group may start others in it.
 type Group struct {
 	runner Runner
 	ctx    context.Context
@@ -16,7 +16,7 @@ type Group struct {
 	running int
 }
 
-// Group makes a group whose loops end with the context, or when it is stopped.
+// Group returns a group whose loops end with the context, or when it is stopped.
 func (r Runner) Group(ctx context.Context) *Group {
 	g := &Group{runner: r, idle: NewWake()}
 	g.ctx, g.cancel = context.WithCancel(ctx)
@@ -33,7 +33,7 @@ func (g *Group) Start(loops ...Loop) {
 	}
 }
 
-// Go runs f beside the group's loops, until it returns.
+// Go runs f as part of the group, until it returns.
 func (g *Group) Go(name string, f func(ctx context.Context)) {
 	g.mu.Lock()
 	g.running++
@@ -55,14 +55,14 @@ func (g *Group) ended() {
 // Cancel ends the context of the group without waiting for its loops.
 func (g *Group) Cancel() { g.cancel() }
 
-// Wait returns when all that the group runs has ended. Only one caller may wait at a time.
+// Wait returns when everything that the group runs has ended. Only one caller may wait at a time.
 func (g *Group) Wait() {
 	for g.left() > 0 {
 		g.runner.Driver.Wait(context.Background(), Forever, g.idle)
 	}
 }
 
-// Stop ends the context of the group, and returns when all that it runs has ended.
+// Stop ends the context of the group, and returns when everything that it runs has ended.
 func (g *Group) Stop() {
 	g.cancel()
 	g.Wait()

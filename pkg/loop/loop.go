@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxWakes is how many wakes a loop can have.
+// MaxWakes is the maximum number of wakes of a loop.
 const MaxWakes = 3
 
 // Loop is one thing that a process does over and over.
@@ -14,18 +14,20 @@ type Loop struct {
 	Name string
 	// Wakes run the next step before its time. There are at most [MaxWakes].
 	Wakes []Wake
-	// Step does the work once and returns when it wants to run next. By is the wake that fired; it is nil when the step's time came.
-	// After an error the runner pauses by Backoff instead, unless the step returned [Done] or a [Next.Regardless].
+	// Step does the work once and returns when it wants to run next. By is the wake that fired; it is nil when the
+	// step's time came. After an error the runner pauses by Backoff instead, unless the step returned [Done] or a
+	// [Next.Regardless].
 	Step func(ctx context.Context, by Wake) (Next, error)
-	// First says when the first step runs. The zero value means at once.
+	// First is when the first step runs. The zero value means at once.
 	First Next
 	// Deadline bounds one step; zero means no bound.
 	Deadline time.Duration
 	// Backoff is the pause after a failed step.
 	Backoff Backoff
-	// Failure is what the log says, as a warning, when a step fails after one that did not. An empty Failure logs nothing.
+	// Failure is logged as a warning when a step fails after one that did not. An empty Failure logs
+	// nothing.
 	Failure string
-	// Quiet logs failures at debug level: they do no harm, or others report them.
+	// Quiet logs failures at debug level: they do no harm, or something else reports them.
 	Quiet bool
 	// End, if set, runs once, after the last step. The context that it gets may have ended.
 	End func(ctx context.Context)
@@ -46,7 +48,8 @@ func After(d time.Duration) Next { return Next{after: max(d, 0)} }
 // OnWake runs the next step when a wake fires.
 func OnWake() Next { return Next{after: Forever} }
 
-// Rest runs the next step after d, whatever fires before. A wake that fires meanwhile is not lost: it counts after the rest.
+// Rest runs the next step after d, whatever fires before. A wake that fires meanwhile is not lost: it counts after the
+// rest.
 func Rest(d time.Duration) Next { return Next{rest: max(d, 0)} }
 
 // Done ends the loop.
@@ -61,8 +64,8 @@ func (n Next) RestFirst(d time.Duration) Next {
 	return n
 }
 
-// KeepBackoff returns n for a step that did not fail, but did not show that the failure is over either: the next failure goes on with
-// the doubled pause.
+// KeepBackoff returns n for a step that did not fail, but did not show that the failure is over either: the next
+// failure goes on with the doubled pause.
 func (n Next) KeepBackoff() Next {
 	n.keep = true
 	return n
@@ -74,8 +77,8 @@ func (n Next) Regardless() Next {
 	return n
 }
 
-// Backoff is a pause that doubles with each failure in a row. A pause is drawn from the upper half of its length, so that processes
-// that failed together do not try again together.
+// Backoff is a pause that doubles with each failure in a row. A pause is drawn from the upper half of its length, so
+// that processes that failed together do not try again together.
 type Backoff struct {
 	First time.Duration // pause after the first failure; zero means [DefaultFirst]
 	Max   time.Duration // longest pause; zero means [DefaultMax], or First if that is longer

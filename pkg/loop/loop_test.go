@@ -51,7 +51,8 @@ var errFailed = errors.New("it failed")
 // failedAt is a step that fails and wants the next one after this time all the same.
 type failedAt time.Duration
 
-// script returns a step that does, one after the other, what it is given, and then ends the loop. It notes when each step ran.
+// script returns a step that does, one after the other, what it is given, and then ends the loop. It notes when each
+// step ran.
 func script(b *bubble, at *[]time.Duration, list ...any) func(context.Context, loop.Wake) (loop.Next, error) {
 	return func(context.Context, loop.Wake) (loop.Next, error) {
 		*at = append(*at, time.Since(b.began))
@@ -255,7 +256,8 @@ func TestSystemWaitsByItsClock(t *testing.T) {
 	d.Wait(t.Context(), 0, nil, nil, nil, nil)
 }
 
-// Pauses stay between half of the first and the longest one, and never get shorter from one failure to the next, but for their jitter.
+// Pauses stay between half of the first and the longest one, and never get shorter from one failure to the next, but
+// for their jitter.
 func TestPausesAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

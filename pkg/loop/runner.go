@@ -15,7 +15,8 @@ type Runner struct {
 	Log    *slog.Logger
 	// Jitter returns a number in [0, 1) for each pause after a failure.
 	Jitter func() float64
-	// Watch, if set, sees each loop before it runs, and may put something around its step. It is there for the simulation.
+	// Watch, if set, sees each loop before it runs, and may put something around its step. It is there for the
+	// simulation.
 	Watch func(Loop) Loop
 }
 

@@ -1,9 +1,10 @@
 package loop
 
-// Wake is a signal that there may be something to do. Signals that nobody waits for fold into one, and are found by the next wait.
+// Wake is a signal that there may be something to do. Signals that nobody waits for fold into one, and are found by the
+// next wait.
 type Wake chan struct{}
 
-// NewWake makes a wake that has not fired.
+// NewWake returns a wake that has not fired.
 func NewWake() Wake { return make(Wake, 1) }
 
 // Signal fires the wake. It never blocks.
