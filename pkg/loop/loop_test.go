@@ -113,6 +113,8 @@ func TestAWakeRunsTheNextStepUnlessTheLoopRests(t *testing.T) {
 		"waits for nothing else": {loop.OnWake(), 2 * s, true},
 		"rests":                  {loop.Rest(10 * s), 10 * s, false},
 		"rests first":            {loop.After(10 * s).RestFirst(5 * s), 5 * s, true},
+		"rests for all the wait": {loop.After(3 * s).RestFirst(5 * s), 5 * s, true},
+		"wants to run at once":   {loop.After(0).RestFirst(5 * s), 5 * s, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

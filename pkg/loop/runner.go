@@ -68,10 +68,25 @@ func (r Runner) wait(ctx context.Context, l *Loop, next Next) Wake {
 	if next.rest > 0 {
 		r.Driver.Wait(ctx, next.rest)
 	}
-	if next.after == 0 || ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case next.look:
+		return fired(l.Wakes)
+	case next.after == 0:
 		return nil
 	}
 	return r.Driver.Wait(ctx, next.after, l.Wakes...)
+}
+
+// fired takes the first wake that has fired; nil if none has.
+func fired(wakes []Wake) Wake {
+	for _, w := range wakes {
+		if w.Take() {
+			return w
+		}
+	}
+	return nil
 }
 
 func step(ctx context.Context, l *Loop, by Wake) (Next, error) {
