@@ -155,7 +155,7 @@ func (s *stubborn) Apply(ctx context.Context, changes []task.Change) (int, error
 	return n, err
 }
 
-// A document that the store will not have changed holds up no other, whether it is to be claimed or to be ended.
+// A document that the store refuses to change holds up no other, be it claimed or ended.
 func TestADocumentThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*task.Task){

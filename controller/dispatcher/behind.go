@@ -2,12 +2,12 @@ package dispatcher
 
 import "github.com/skalds-go/skalds/controller/placement"
 
-// behind returns what goes on keeping a task waiting although nothing keeps the first task of its queue waiting now. What has come free since
-// the last round goes to the first task of one queue, and all others go on waiting. It is empty if the next round may place the task, as far
-// as is known. Without it, explanations would change with each token and each slot.
-func (d *Dispatcher) behind(queue *queueState, id string) Reason {
-	q, ok := d.queues.byName[queue.name]
-	if !ok || !q.known || d.queues.version != d.gates.settings.version {
+// behind returns what goes on keeping a task waiting although nothing keeps the first task of its queue waiting now.
+// What has come free since the last round goes to the first task of one queue, and all others go on waiting. It is
+// empty if the next round may place the task, as far as is known. Without it, explanations would change with each token
+// and each slot.
+func (d *Dispatcher) behind(q *queueState, id string) Reason {
+	if q == nil || !q.known || d.queues.version != d.gates.settings.version {
 		if d.gates.rates.any() { // the tokens may not be enough for all tasks
 			return NotLookedAt
 		}

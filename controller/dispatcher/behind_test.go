@@ -10,8 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// While something is handed out bit by bit, an explanation does not flicker: at no moment is a task said to be ready that the next round
-// leaves waiting.
+// While something is handed out bit by bit, an explanation does not flicker: at no moment is a task said to be ready
+// that the next round leaves waiting.
 func TestNoTaskIsSaidToBeReadyThatTheNextRoundLeavesWaiting(t *testing.T) {
 	t.Parallel()
 	class := store.Dispatcher{Version: 1, ClassRates: map[string]store.Rate{"a": {PerSecond: 20, Burst: 1}}}

@@ -138,7 +138,7 @@ func BenchmarkQueues(b *testing.B) {
 		"hopeless": {func(t *task.Task, name string) { t.ClassName, t.Namespace = "missing", name }, placement.NoNodeForClass},
 		"ready":    {func(t *task.Task, name string) { t.ClassName, t.ConcurrencyKey = "a", name }, placement.NodesFull},
 	} {
-		bun := crowd(b, 10_000, 0)
+		bun := crowd(b, 200_000, 0) // more than a run places
 		for from := 0; from < queues; from += store.MaxBatch {
 			tasks := make([]task.Task, store.MaxBatch)
 			for i := range tasks {
@@ -164,8 +164,11 @@ func BenchmarkQueues(b *testing.B) {
 			}
 		})
 		b.Run(name+"/anew", func(b *testing.B) { // as one round a second does
+			n := node("n1", 1, "a")
 			for b.Loop() {
 				bun.clock.Advance(time.Second)
+				n.Counter++ // or the node would be lost
+				bun.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, bun.clock.Boot(), bun.clock.Boot())
 				bun.serveAfter(b, false)
 			}
 		})

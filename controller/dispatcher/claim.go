@@ -44,7 +44,7 @@ func (d *Dispatcher) claim(ctx context.Context, r *round) ([]pick, error) {
 	return d.winners(ctx, r, picks, ids)
 }
 
-// winners reads back which claims won.
+// winners returns the claims that won, as the store shows them.
 func (d *Dispatcher) winners(ctx context.Context, r *round, picks []pick, ids []string) ([]pick, error) {
 	taskIDs := make([]string, len(picks))
 	for i := range picks {

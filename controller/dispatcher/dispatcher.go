@@ -1,19 +1,20 @@
-// Package dispatcher gives tasks that wait to nodes: order -> gate -> place -> claim -> publish. It runs on the leader
-// only.
+// Package dispatcher sends waiting tasks to nodes. It runs on the leader only. Each round goes through the same steps:
+// list, gate, order, place, reserve, claim, publish.
 //
-// It thinks in queues, not in tasks: tasks of one queue ask for the same, so what keeps the head of a queue waiting
-// keeps all of it waiting, and nothing of it is read. See [task.Task.Queue].
+// It thinks in queues, not in tasks. Tasks of one queue ask for the same, so what keeps the head of a queue waiting
+// keeps all of it waiting, and the round reads nothing of it. See [task.Task.Queue].
 //
 // Invariants:
 //
-//   - Nothing is published before a majority acknowledged the claim: of a write whose outcome is unknown nothing is
-//     published, and the monitor goes on from what the store says.
-//   - A claim is given back only by the leader that made it, only for its first publish, and only if that certainly did
-//     not happen.
-//   - What cannot be placed never hides what can: a queue that waits costs a round no read.
-//   - What a task needs beside a node (permits, tokens) it takes only when it has got the node, so one that waits holds
-//     nothing.
+//   - Nothing is published before a majority has acknowledged the claim. If the outcome of a write is unknown, nothing
+//     is published, and the monitor goes on from what the store says.
+//   - A claim is undone only by the leader that made it, only for its first publish, and only if that certainly did not
+//     happen.
+//   - A task that cannot be placed never hides one that can: a queue that waits costs a round no read.
+//   - A task takes what it needs beside a node (permits, tokens) only when it has got the node, so a task that waits
+//     holds nothing.
 //   - A round is bounded, and so is what is known of the queues.
+//   - An explanation never contradicts what the next round will do.
 package dispatcher
 
 import (
@@ -53,7 +54,7 @@ type Lease interface {
 	Remaining() time.Duration
 }
 
-// Config is what a dispatcher is told.
+// Config is the configuration of a dispatcher.
 type Config struct {
 	Strategy     placement.Strategy
 	ID           string // unique to this leadership; claim ids begin with it
@@ -63,7 +64,7 @@ type Config struct {
 	Order        fairqueue.Config
 }
 
-// ErrNotLeading says that the leadership is over.
+// ErrNotLeading means that the leadership is over.
 var ErrNotLeading = errors.New("not the leader any more")
 
 // Dispatcher is one leader's dispatcher.
@@ -116,7 +117,7 @@ func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Cloc
 	return d
 }
 
-// Status gives what the last rounds did.
+// Status returns what the last rounds did.
 func (d *Dispatcher) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -55,8 +55,7 @@ func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
 	}
 }
 
-// A task whose deadline has passed is not sent any more, also where a person has it tried again: its node could only
-// end it.
+// A task whose deadline has passed is not sent any more, even if a person retries it: its node could only end it.
 func TestATaskIsNotPlacedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))

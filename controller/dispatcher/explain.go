@@ -28,8 +28,8 @@ const Ready Reason = "READY"
 // they ask for.
 const NotLookedAt Reason = "NOT_LOOKED_AT"
 
-// Explain returns why a task waits (Created, Passive, without notBefore). It never contradicts what the next round will do: a task is Ready
-// only if the next round may place it, as far as is known.
+// Explain returns why a task waits (Created, Passive, without notBefore). It never contradicts what the next round will
+// do: a task is Ready only if the next round may place it, as far as is known.
 func (d *Dispatcher) Explain(t *task.Task) Explanation {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *Dispatcher) Explain(t *task.Task) Explanation {
 		e.NotTaking = d.picker.notTaking()
 	}
 	if e.Reason == "" {
-		if e.Reason = d.behind(&q, t.ID); e.Reason != "" {
+		if e.Reason = d.behind(d.queues.byName[q.name], t.ID); e.Reason != "" {
 			e.Text, e.Help = d.gates.describeBehind(&q, &e)
 			return e
 		}

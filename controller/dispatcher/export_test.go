@@ -3,7 +3,7 @@ package dispatcher
 // SetMaxQueues bounds how many queues are known at once.
 func (d *Dispatcher) SetMaxQueues(n int) { d.queues.limit = n }
 
-// Holds says how many tasks the dispatcher holds.
+// Holds returns how many tasks the dispatcher holds.
 func (d *Dispatcher) Holds() int {
 	n := 0
 	for _, q := range d.queues.byName {
@@ -12,12 +12,12 @@ func (d *Dispatcher) Holds() int {
 	return n
 }
 
-// Free says how many queues a round looks at one by one, since nothing is known to keep them waiting.
+// Free returns how many queues a round looks at one by one, since nothing is known to keep them waiting.
 func (d *Dispatcher) Free() int { return len(d.queues.unread.queues) + len(d.queues.open.queues) }
 
-// Overslept gives the queues that a round would leave to wait although nothing keeps them, and says in how many groups
-// queues wait.
-func (d *Dispatcher) Overslept() (names []string, groups int) {
+// Overslept returns the queues that a round would leave parked although nothing keeps them waiting, and for how many
+// conditions queues are parked.
+func (d *Dispatcher) Overslept() (names []string, conditions int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.picker.refresh()

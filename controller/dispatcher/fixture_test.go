@@ -185,7 +185,7 @@ func (b *bundle) round(t *testing.T) dispatcher.Outcome {
 	return out
 }
 
-// running gives the ids of the tasks that nodes hold, in order.
+// running returns the ids of the tasks that nodes hold, in order.
 func (b *bundle) running(t *testing.T) []string {
 	t.Helper()
 	var ids []string

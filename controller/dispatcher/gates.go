@@ -13,22 +13,22 @@ type Reason = placement.Reason
 
 // The reasons that have nothing to do with the nodes.
 const (
-	// DispatcherPaused says that a person has paused the dispatcher.
+	// DispatcherPaused means that a person has paused the dispatcher.
 	DispatcherPaused Reason = "DISPATCHER_PAUSED"
-	// ClassPaused and NamespacePaused say that a person has paused these.
+	// ClassPaused and NamespacePaused mean that a person has paused the class or the namespace.
 	ClassPaused     Reason = "CLASS_PAUSED"
 	NamespacePaused Reason = "NAMESPACE_PAUSED"
-	// Throttled says that too many tasks are sent and not started (DISPATCHER_MAX_PENDING).
+	// Throttled means that too many tasks are sent and not started (DISPATCHER_MAX_PENDING).
 	Throttled Reason = "THROTTLED"
-	// RateLimited and ClassRateLimited say that there is no token left.
+	// RateLimited and ClassRateLimited mean that the rate, or that of the class, has no token left.
 	RateLimited      Reason = "RATE_LIMIT"
 	ClassRateLimited Reason = "CLASS_RATE_LIMIT"
-	// NamespaceFull says that the namespace has as many tasks on nodes as it may.
+	// NamespaceFull means that the namespace has as many tasks on nodes as it may.
 	NamespaceFull Reason = "NAMESPACE_LIMIT"
-	// KeyBusy and PoolFull say that all permits of the concurrency key, or of the pool, are in use.
+	// KeyBusy and PoolFull mean that all permits of the concurrency key, or of the pool, are in use.
 	KeyBusy  Reason = "CONCURRENCY_KEY"
 	PoolFull Reason = "POOL_LIMIT"
-	// PoolUnknown says that there is no such pool.
+	// PoolUnknown means that there is no such pool.
 	PoolUnknown Reason = "POOL_UNKNOWN"
 )
 

@@ -62,7 +62,7 @@ func (h *history) mend() {
 	h.store.before, h.store.after, h.wire.outcome, h.wire.err = nil, nil, transport.Sent, nil
 }
 
-// active gives the tasks that nodes hold, as the store says.
+// active returns the tasks that nodes hold, as the store says.
 func (h *history) active() []task.Task {
 	var list []task.Task
 	if err := h.store.Active(h.t.Context(), func(tk *task.Task) error { list = append(list, *tk); return nil }); err != nil {

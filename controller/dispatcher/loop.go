@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/loop"
 )
 
-// Wakes are what a dispatcher waits for beside time.
+// Wakes are the events that make a dispatcher run a round before its interval has passed.
 type Wakes struct {
 	Stored   loop.Wake // tasks may wait that did not before
 	Capacity loop.Wake // nodes may have free slots, or limits let more run
@@ -24,8 +24,8 @@ type runner struct {
 }
 
 // Loop returns the loop that makes rounds: at every wake, at every interval, when a token comes that tasks wait for,
-// and back to back while there is more to look at. A moment in which the lease cannot be trusted ends no more than a
-// round: a late answer may renew it.
+// and back to back while there is more to look at. While the lease cannot be
+// trusted it makes no round, and tries again: a late answer may renew it.
 func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
 	r := &runner{Dispatcher: d, wakes: wakes, interval: interval, due: d.clock.Boot()}
 	return loop.Loop{

@@ -2,14 +2,14 @@ package dispatcher
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics counts what a controller process dispatches, over all its leaderships.
+// Metrics counts what a controller process dispatches, in all terms that it leads.
 type Metrics struct {
 	dispatch  *prometheus.CounterVec
 	unstarted prometheus.Gauge
 	throttle  prometheus.Gauge
 }
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics makes the metrics and registers them with r.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		dispatch: prometheus.NewCounterVec(prometheus.CounterOpts{

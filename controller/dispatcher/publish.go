@@ -8,8 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// publish sends claims to their nodes, one batch for each node. What certainly did not go out waits again; what never
-// can ends.
+// publish sends claims to their nodes, one batch for each node. A task that certainly did not go out
+// waits again; one that never can ends.
 func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 	if len(won) == 0 {
 		return nil

@@ -156,8 +156,8 @@ func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
 	}
 }
 
-// A token is spent by a task that may start on its node. One of a task that certainly does not go there is given back.
-func TestATaskThatDoesNotGoOutGivesItsTokensBack(t *testing.T) {
+// A token is spent by a task that may start on its node. One of a task that certainly does not go there is returned.
+func TestATaskThatDoesNotGoOutReturnsItsTokens(t *testing.T) {
 	t.Parallel()
 	slow := store.Rate{PerSecond: 0.001, Burst: 2}
 	for rate, set := range map[string]store.Dispatcher{
@@ -209,9 +209,8 @@ func TestATaskThatDoesNotGoOutGivesItsTokensBack(t *testing.T) {
 	}
 }
 
-// A token that is given back in the middle of a round, which goes by the time at which it began, makes no time count
-// twice.
-func TestWhatIsGivenBackInARoundCountsNoTimeTwice(t *testing.T) {
+// A round goes by the time at which it began. A token that is returned in the middle of it makes no time count twice.
+func TestATokenThatIsReturnedInARoundCountsNoTimeTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 5000, "a"))
 	b.d.Use(store.Dispatcher{Rate: &store.Rate{PerSecond: 10, Burst: store.MaxBatch}})

@@ -7,7 +7,7 @@ import (
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=][A-Za-z0-9_./:@%+,=-]*$`)
 
-// ShellWord writes a text so that a shell takes it as one word, for the commands that an explanation names.
+// ShellWord quotes a text so that a shell reads it as one word. Explanations name commands with it.
 func ShellWord(text string) string {
 	if plainWord.MatchString(text) {
 		return text

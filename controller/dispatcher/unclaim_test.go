@@ -26,9 +26,9 @@ func (w *losingWire) Assign(ctx context.Context, term int64, batches []transport
 	return w.wire.Assign(ctx, term, batches)
 }
 
-// Found by the simulation: a claim whose giving back has no answer must not be sent again, since the giving back may
-// still take effect when its node has begun.
-func TestWhatWasGivenBackWithoutAnAnswerIsNotSentAgain(t *testing.T) {
+// Found by the simulation: a claim whose undoing has no answer must not be sent again, since the undoing may still take
+// effect when its node has begun.
+func TestAClaimThatWasUndoneWithoutAnAnswerIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 4, "a"))
 	id := b.submit(t, "a", 1)[0]
