@@ -82,6 +82,13 @@ func (c *Change) Apply(t *Task) bool {
 	if !c.Matches(t) {
 		return false
 	}
+	c.Write(t)
+	return true
+}
+
+// Write sets in t what the change sets, whether or not it applies to t. Except for the history, what it writes does not
+// depend on what t holds.
+func (c *Change) Write(t *Task) {
 	t.LifecycleStatus = c.To
 	t.UpdateDateTime = c.UpdatedAt
 	if c.Reset {
@@ -135,7 +142,6 @@ func (c *Change) Apply(t *Task) bool {
 	if c.Update != nil {
 		t.Attachments, t.AttachmentsVersion = c.Update.Attachments, c.Update.From+1
 	}
-	return true
 }
 
 // change starts the change of t by e. If e is not accepted in t's status, the change applies to nothing.

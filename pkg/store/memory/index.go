@@ -151,7 +151,7 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 		x.removeFromExecutor(e)
 	}
 	x.release(e)
-	c.Apply(&e.t)
+	c.Write(&e.t)
 	x.hold(e)
 	if c.Progress != nil {
 		e.t.Progress = new(*c.Progress)

@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"reflect"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -20,41 +21,28 @@ func changeFilter(c *task.Change) bson.Raw {
 	dst, start := begin(make([]byte, 0, 192))
 	dst = appendString(dst, "id", c.ID)
 	dst = appendStatuses(dst, c.From)
-	if c.Attempt == 0 {
-		dst = orNull(dst, "attempt", func(dst []byte) []byte { return bsoncore.AppendInt64Element(dst, "0", 0) })
-	} else {
-		dst = bsoncore.AppendInt64Element(dst, "attempt", c.Attempt)
-	}
-	if c.ClaimID == "" {
-		dst = orNull(dst, "claimId", func(dst []byte) []byte { return appendString(dst, "0", "") })
-	} else {
-		dst = appendString(dst, "claimId", c.ClaimID)
-	}
-	if w := c.IfDesired; w != nil {
-		if *w == "" {
-			dst = orNull(dst, "desired", func(dst []byte) []byte { return appendString(dst, "0", "") })
-		} else {
-			dst = appendString(dst, "desired", string(*w))
-		}
+	dst = match(dst, "attempt", c.Attempt, bsoncore.AppendInt64Element)
+	dst = match(dst, "claimId", c.ClaimID, appendString)
+	if c.IfDesired != nil {
+		dst = match(dst, "desired", string(*c.IfDesired), appendString)
 	}
 	if c.AsOf != 0 {
 		dst = bsoncore.AppendInt64Element(dst, "assignedDateTime", c.AsOf)
 	}
-	if u := c.Update; u != nil {
-		if u.From == 0 {
-			dst = orNull(dst, "attachmentsVersion", func(dst []byte) []byte { return bsoncore.AppendInt64Element(dst, "0", 0) })
-		} else {
-			dst = bsoncore.AppendInt64Element(dst, "attachmentsVersion", u.From)
-		}
+	if c.Update != nil {
+		dst = match(dst, "attachmentsVersion", c.Update.From, bsoncore.AppendInt64Element)
 	}
 	return end(dst, start)
 }
 
-// orNull matches the one value, null and missing.
-func orNull(dst []byte, key string, value func([]byte) []byte) []byte {
+// match matches a value. Where that is empty or 0, null and missing match, too.
+func match[V comparable](dst []byte, key string, value V, add func([]byte, string, V) []byte) []byte {
+	if value != *new(V) {
+		return add(dst, key, value)
+	}
 	dst, in := beginIn(dst, bson.TypeEmbeddedDocument, key)
 	dst, list := beginIn(dst, bson.TypeArray, "$in")
-	return end(end(bsoncore.AppendNullElement(value(dst), "1"), list), in)
+	return end(end(bsoncore.AppendNullElement(add(dst, "0", value), "1"), list), in)
 }
 
 func appendStatuses(dst []byte, set task.Statuses) []byte {
@@ -70,137 +58,73 @@ func appendStatuses(dst []byte, set task.Statuses) []byte {
 	return end(end(dst, array), in)
 }
 
-// changes collects what an update sets, what it clears, and what it appends to the history.
-type changes struct {
-	set, unset []byte
-	run        *task.Run
-}
-
-// json sets a field to a JSON text, or clears it if there is none.
-func (u *changes) json(name string, raw []byte) {
-	if len(raw) == 0 {
-		u.clear(name)
-		return
+// probes are two tasks that differ in every field. They show what a change sets: the fields in which they do not differ
+// any more.
+var probes = func() (two [2]task.Task) {
+	for i := range two {
+		v := reflect.ValueOf(&two[i]).Elem()
+		for _, fv := range v.Fields() {
+			switch fv.Kind() {
+			case reflect.String:
+				fv.SetString(strconv.Itoa(i))
+			case reflect.Bool:
+				fv.SetBool(i == 1)
+			case reflect.Int, reflect.Int64:
+				fv.SetInt(int64(i))
+			case reflect.Pointer:
+				fv.Set(reflect.New(fv.Type().Elem()))
+			case reflect.Slice:
+				fv.Set(reflect.MakeSlice(fv.Type(), 1, 1))
+			case reflect.Map:
+				fv.Set(reflect.MakeMap(fv.Type()))
+			default:
+				panic("mongo store: no probe for " + fv.Type().String())
+			}
+		}
 	}
-	u.set = appendJSON(u.set, name, raw)
-}
+	return two
+}()
 
-// text sets a field, or clears it if the value is empty.
-func (u *changes) text(name, value string) {
-	if value == "" {
-		u.clear(name)
-		return
+// alike reports whether two fields are the same; what refers to memory, if it is the same memory.
+func alike(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Int, reflect.Int64:
+		return a.Int() == b.Int()
+	case reflect.Bool:
+		return a.Bool() == b.Bool()
+	default:
+		return a.UnsafePointer() == b.UnsafePointer()
 	}
-	u.set = appendString(u.set, name, value)
 }
 
-// number sets a field, or clears it if the value is 0.
-func (u *changes) number(name string, n int64) {
-	if n == 0 {
-		u.clear(name)
-		return
-	}
-	u.set = bsoncore.AppendInt64Element(u.set, name, n)
-}
-
-func (u *changes) clear(name string) { u.unset = appendString(u.unset, name, "") }
-
+// changeUpdate is what task.Change.Write sets and clears, and the run that it appends to the history.
 func changeUpdate(c *task.Change) bson.Raw {
-	u := changes{set: make([]byte, 0, 256+len(c.Result)), unset: make([]byte, 0, 128)}
-	u.text("lifecycleStatus", string(c.To))
-	u.set = bsoncore.AppendInt64Element(u.set, "updateDateTime", c.UpdatedAt)
-
-	a := c.Assign
-	if a != nil {
-		u.number("attempt", a.Attempt)
+	two := probes
+	c.Write(&two[0])
+	c.Write(&two[1])
+	a, b := reflect.ValueOf(&two[0]).Elem(), reflect.ValueOf(&two[1]).Elem()
+	set, unset := make([]byte, 0, 256+len(c.Result)), make([]byte, 0, 128)
+	for _, f := range documents[a.Type()].list {
+		fv := a.Field(f.index)
+		switch {
+		case !alike(fv, b.Field(f.index)):
+		case f.omit && empty(fv) && f.name != "notBefore": // which is found by its 0; see encode
+			unset = appendString(unset, f.name, "")
+		default:
+			set = appendValue(set, f.name, fv)
+		}
 	}
-	switch {
-	case c.Unassign && c.To == task.Paused:
-		u.clear("claimId")
-	case a != nil:
-		u.text("claimId", a.ClaimID)
-	}
-	switch {
-	case c.Unassign:
-		u.clear("executor")
-		u.clear("incarnation")
-	case a != nil:
-		u.text("executor", a.Executor)
-		u.text("incarnation", a.Incarnation)
-	}
-	switch {
-	case c.Frees():
-		u.clear("keyPermit")
-		u.clear("poolPermit")
-	case a != nil:
-		u.text("keyPermit", a.KeyPermit)
-		u.text("poolPermit", a.PoolPermit)
-	}
-	switch {
-	case a != nil:
-		u.number("assignedDateTime", a.At)
-	case c.Reset:
-		u.clear("assignedDateTime")
-	}
-	if c.StartedAt != 0 || a != nil || c.Reset {
-		u.number("startDateTime", c.StartedAt)
-	}
-	if c.FinishedAt != 0 || c.Reset {
-		u.number("finishDateTime", c.FinishedAt)
-	}
-	switch {
-	case len(c.Result) > 0:
-		u.set = appendJSON(u.set, "result", c.Result)
-	case c.Result != nil || c.Reset:
-		u.clear("result")
-	}
-	if c.Error != "" || a != nil || c.Reset {
-		u.text("error", c.Error)
-	}
-	switch {
-	case c.Progress != nil:
-		u.set = appendValue(u.set, "progress", reflect.ValueOf(c.Progress))
-	case a != nil || c.Reset:
-		u.clear("progress")
-	}
-	switch {
-	case c.Counts != nil:
-		u.number("failures", int64(c.Counts.Failures))
-		u.number("crashes", int64(c.Counts.Crashes))
-	case c.Reset:
-		u.clear("failures")
-		u.clear("crashes")
-	}
-	if c.NotBefore != 0 || c.Reset {
-		u.set = bsoncore.AppendInt64Element(u.set, "notBefore", c.NotBefore) // 0 is how it is found; see encode
-	}
-	if n := c.Update; n != nil {
-		u.json("attachments", n.Attachments)
-		u.number("attachmentsVersion", n.From+1)
+	dst, start := begin(make([]byte, 0, 64+len(set)+len(unset)))
+	dst, in := beginIn(dst, bson.TypeEmbeddedDocument, "$set")
+	dst = end(append(dst, set...), in)
+	if len(unset) > 0 {
+		dst, in = beginIn(dst, bson.TypeEmbeddedDocument, "$unset")
+		dst = end(append(dst, unset...), in)
 	}
 	if c.Run != nil {
-		u.run = c.Run
-	}
-	switch {
-	case c.To.Terminal() || c.ClearDesired:
-		u.clear("desired")
-	case c.Desired != "" || c.Reset:
-		u.text("desired", string(c.Desired))
-	}
-	return u.document()
-}
-
-func (u *changes) document() bson.Raw {
-	dst, start := begin(make([]byte, 0, 64+len(u.set)+len(u.unset)))
-	dst, set := beginIn(dst, bson.TypeEmbeddedDocument, "$set")
-	dst = end(append(dst, u.set...), set)
-	if len(u.unset) > 0 {
-		var unset int32
-		dst, unset = beginIn(dst, bson.TypeEmbeddedDocument, "$unset")
-		dst = end(append(dst, u.unset...), unset)
-	}
-	if u.run != nil {
-		dst = appendRun(dst, u.run)
+		dst = appendRun(dst, c.Run)
 	}
 	return end(dst, start)
 }

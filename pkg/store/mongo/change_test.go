@@ -34,38 +34,38 @@ func TestTranslate(t *testing.T) {
 		{
 			"first claim", task.Claim(&first, "n1", "i1", "c1", 9),
 			`{"id":"t1","lifecycleStatus":"Created","attempt":{"$in":[0,null]},"claimId":{"$in":["",null]}}`,
-			`{"$set":{"lifecycleStatus":"Assigning","updateDateTime":9,"attempt":1,"claimId":"c1","executor":"n1","incarnation":"i1","assignedDateTime":9},` +
+			`{"$set":{"executor":"n1","updateDateTime":9,"lifecycleStatus":"Assigning","attempt":1,"claimId":"c1","incarnation":"i1","assignedDateTime":9},` +
 				`"$unset":{"keyPermit":"","poolPermit":"","startDateTime":"","error":"","progress":""}}`,
 		},
 		{
 			"claim with permits", permitted,
 			`{"id":"t1","lifecycleStatus":"Created","attempt":{"$in":[0,null]},"claimId":{"$in":["",null]}}`,
-			`{"$set":{"lifecycleStatus":"Assigning","updateDateTime":9,"attempt":1,"claimId":"c1","executor":"n1","incarnation":"i1",` +
+			`{"$set":{"executor":"n1","updateDateTime":9,"lifecycleStatus":"Assigning","attempt":1,"claimId":"c1","incarnation":"i1",` +
 				`"keyPermit":"k#0","poolPermit":"p#1","assignedDateTime":9},"$unset":{"startDateTime":"","error":"","progress":""}}`,
 		},
 		{
 			"loss", lost,
 			`{"id":"t1","lifecycleStatus":"Running","attempt":2,"claimId":"c2","desired":{"$in":["",null]}}`,
-			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9},"$unset":{"executor":"","incarnation":"","keyPermit":"","poolPermit":"","desired":""},` +
+			`{"$set":{"updateDateTime":9,"lifecycleStatus":"Created"},"$unset":{"executor":"","incarnation":"","keyPermit":"","poolPermit":"","desired":""},` +
 				`"$push":{"attempts":{"$each":[{"attempt":2,"executor":"n1","finishDateTime":9,"outcome":"lost"}],"$slice":-20}}}`,
 		},
 		{
 			"report", finished.Changes(9)[0],
 			`{"id":"t1","lifecycleStatus":{"$in":["Assigning","Running","Paused"]},"attempt":2,"claimId":"c2"}`,
-			`{"$set":{"lifecycleStatus":"Finished","updateDateTime":9,"startDateTime":7,"finishDateTime":8,"result":{"n":[1,2.0]},"progress":{"percent":100.0}},` +
+			`{"$set":{"updateDateTime":9,"lifecycleStatus":"Finished","startDateTime":7,"finishDateTime":8,"result":{"n":[1,2.0]},"progress":{"percent":100.0}},` +
 				`"$unset":{"keyPermit":"","poolPermit":"","desired":""},"$push":{"attempts":{"$each":[` +
 				`{"attempt":2,"executor":"","startDateTime":7,"finishDateTime":8,"outcome":"finished"}],"$slice":-20}}}`,
 		},
 		{
 			"undo", undo,
 			`{"id":"t1","lifecycleStatus":"Running","attempt":2,"claimId":"c2","desired":"Cancelled"}`,
-			`{"$set":{"lifecycleStatus":"Running","updateDateTime":9},"$unset":{"desired":""}}`,
+			`{"$set":{"updateDateTime":9,"lifecycleStatus":"Running"},"$unset":{"desired":""}}`,
 		},
 		{
 			"retry", retry,
 			`{"id":"t1","lifecycleStatus":"Failed","attempt":2,"claimId":"c2"}`,
-			`{"$set":{"lifecycleStatus":"Created","updateDateTime":9,"notBefore":0},"$unset":{"executor":"","incarnation":"","keyPermit":"","poolPermit":"",` +
-				`"assignedDateTime":"","startDateTime":"","finishDateTime":"","result":"","error":"","progress":"","failures":"","crashes":"","desired":""}}`,
+			`{"$set":{"updateDateTime":9,"lifecycleStatus":"Created","notBefore":0},"$unset":{"executor":"","incarnation":"","failures":"","crashes":"","keyPermit":"","poolPermit":"",` +
+				`"assignedDateTime":"","startDateTime":"","finishDateTime":"","result":"","error":"","progress":"","desired":""}}`,
 		},
 	}
 	for _, c := range cases {

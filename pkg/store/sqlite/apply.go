@@ -121,7 +121,7 @@ func (t *tx) apply(changes []task.Change) (applied int, refused, err error) {
 			continue
 		}
 		holders.lose(&h.now.is)
-		changes[i].Apply(&h.now.is)
+		changes[i].Write(&h.now.is)
 		holders.hold(&h.now.is)
 		h.applied++
 		h.last = &changes[i]
