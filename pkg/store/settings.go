@@ -70,17 +70,17 @@ func (d *Dispatcher) Next() (Dispatcher, error) {
 			*list = nil
 		}
 	}
-	for _, m := range []*map[string]Rate{&n.ClassRates, &n.NodeRates} {
-		if len(*m) == 0 {
-			*m = nil
-		}
-	}
-	for _, m := range []*map[string]int{&n.NamespaceLimits, &n.Pools} {
-		if len(*m) == 0 {
-			*m = nil
-		}
-	}
+	dropEmpty(&n.ClassRates, &n.NodeRates)
+	dropEmpty(&n.NamespaceLimits, &n.Pools)
 	return n, nil
+}
+
+func dropEmpty[V any](all ...*map[string]V) {
+	for _, m := range all {
+		if len(*m) == 0 {
+			*m = nil
+		}
+	}
 }
 
 // Check reports what is wrong with the settings.

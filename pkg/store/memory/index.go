@@ -167,37 +167,24 @@ func (x *index) apply(e *entry, c *task.Change) bool {
 }
 
 // link puts e into the orders that depend on its status; unlink takes it out of them.
-func (x *index) link(e *entry) {
-	x.of(e.t.LifecycleStatus).add(e.created())
-	switch {
-	case !e.waits():
-	case e.t.NotBefore != 0:
-		x.later.add(e.later())
-	default:
-		x.queues.add(e)
-	}
-	switch {
-	case e.t.LifecycleStatus.Terminal():
-		x.ended.add(e.updated())
-	case e.t.DeadlineDateTime != 0:
-		x.deadlines.add(e.due())
-	}
-}
+func (x *index) link(e *entry)   { x.eachOrder(e, (*tree[place]).add, x.queues.add) }
+func (x *index) unlink(e *entry) { x.eachOrder(e, (*tree[place]).remove, x.queues.remove) }
 
-func (x *index) unlink(e *entry) {
-	x.of(e.t.LifecycleStatus).remove(e.created())
+// eachOrder calls do for the place of e in each of those orders, and inQueue if it waits in its queue.
+func (x *index) eachOrder(e *entry, do func(*tree[place], place), inQueue func(*entry)) {
+	do(x.of(e.t.LifecycleStatus), e.created())
 	switch {
 	case !e.waits():
 	case e.t.NotBefore != 0:
-		x.later.remove(e.later())
+		do(x.later, e.later())
 	default:
-		x.queues.remove(e)
+		inQueue(e)
 	}
 	switch {
 	case e.t.LifecycleStatus.Terminal():
-		x.ended.remove(e.updated())
+		do(x.ended, e.updated())
 	case e.t.DeadlineDateTime != 0:
-		x.deadlines.remove(e.due())
+		do(x.deadlines, e.due())
 	}
 }
 

@@ -187,107 +187,90 @@ func (s *Store) Expire(ctx context.Context, endedBefore int64, limit int) (int, 
 	return n, nil
 }
 
-// Leader implements store.Leases.
-func (s *Store) Leader(ctx context.Context) (store.Leader, error) {
+// meta calls f for what is stored beside the tasks, unless the caller no longer wants it.
+func (s *Store) meta(ctx context.Context, f func()) error {
 	if err := alive(ctx); err != nil {
-		return store.Leader{}, err
+		return err
 	}
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
-	return s.leader, nil
+	f()
+	return nil
+}
+
+// Leader implements store.Leases.
+func (s *Store) Leader(ctx context.Context) (l store.Leader, err error) {
+	err = s.meta(ctx, func() { l = s.leader })
+	return l, err
 }
 
 // SwapLeader implements store.Leases.
-func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (bool, error) {
-	if err := alive(ctx); err != nil {
-		return false, err
-	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	if s.leader != old {
-		return false, nil
-	}
-	s.leader = next
-	return true, nil
+func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (swapped bool, err error) {
+	err = s.meta(ctx, func() {
+		if swapped = s.leader == old; swapped {
+			s.leader = next
+		}
+	})
+	return swapped, err
 }
 
 // Positions implements store.Positions.
-func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Position, error) {
-	if err := alive(ctx); err != nil {
-		return nil, err
-	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	return maps.Clone(s.positions[topic]), nil
+func (s *Store) Positions(ctx context.Context, topic string) (positions map[int]store.Position, err error) {
+	err = s.meta(ctx, func() { positions = maps.Clone(s.positions[topic]) })
+	return positions, err
 }
 
 // SavePositions implements store.Positions.
 func (s *Store) SavePositions(ctx context.Context, topic string, positions map[int]store.Position) error {
-	if err := alive(ctx); err != nil {
-		return err
-	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	if s.positions[topic] == nil {
-		s.positions[topic] = make(map[int]store.Position, len(positions))
-	}
-	maps.Copy(s.positions[topic], positions)
-	return nil
+	return s.meta(ctx, func() {
+		if s.positions[topic] == nil {
+			s.positions[topic] = make(map[int]store.Position, len(positions))
+		}
+		maps.Copy(s.positions[topic], positions)
+	})
 }
 
 // Dispatcher implements store.Settings.
-func (s *Store) Dispatcher(ctx context.Context) (store.Dispatcher, error) {
-	if err := alive(ctx); err != nil {
-		return store.Dispatcher{}, err
-	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	return s.dispatcher.Clone(), nil
+func (s *Store) Dispatcher(ctx context.Context) (d store.Dispatcher, err error) {
+	err = s.meta(ctx, func() { d = s.dispatcher.Clone() })
+	return d, err
 }
 
 // SwapDispatcher implements store.Settings.
-func (s *Store) SwapDispatcher(ctx context.Context, next store.Dispatcher) (bool, error) {
-	if err := alive(ctx); err != nil {
+func (s *Store) SwapDispatcher(ctx context.Context, next store.Dispatcher) (swapped bool, err error) {
+	stored, err := next.Next()
+	if err := check(ctx, "settings", err); err != nil {
 		return false, err
 	}
-	stored, err := next.Next()
-	if err != nil {
-		return false, fmt.Errorf("settings: %w", err)
-	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	if s.dispatcher.Version != next.Version {
-		return false, nil
-	}
-	s.dispatcher = stored
-	return true, nil
+	err = s.meta(ctx, func() {
+		if swapped = s.dispatcher.Version == next.Version; swapped {
+			s.dispatcher = stored
+		}
+	})
+	return swapped, err
 }
 
 // Draining implements store.Settings.
-func (s *Store) Draining(ctx context.Context) ([]string, error) {
-	if err := alive(ctx); err != nil {
-		return nil, err
-	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	return slices.Sorted(maps.Keys(s.draining)), nil
+func (s *Store) Draining(ctx context.Context) (nodes []string, err error) {
+	err = s.meta(ctx, func() { nodes = slices.Sorted(maps.Keys(s.draining)) })
+	return nodes, err
 }
 
 // SetDraining implements store.Settings.
 func (s *Store) SetDraining(ctx context.Context, node string, draining bool) error {
-	if err := alive(ctx); err != nil {
-		return err
+	full := false
+	err := s.meta(ctx, func() {
+		switch {
+		case !draining:
+			delete(s.draining, node)
+		case !s.draining[node] && len(s.draining) >= store.MaxDraining:
+			full = true
+		default:
+			s.draining[node] = true
+		}
+	})
+	if full {
+		err = fmt.Errorf("memory store: %w: %d nodes are drained", store.ErrTooMany, store.MaxDraining)
 	}
-	s.metaMu.Lock()
-	defer s.metaMu.Unlock()
-	switch {
-	case !draining:
-		delete(s.draining, node)
-	case s.draining[node]:
-	case len(s.draining) >= store.MaxDraining:
-		return fmt.Errorf("memory store: %w: %d nodes are drained", store.ErrTooMany, store.MaxDraining)
-	default:
-		s.draining[node] = true
-	}
-	return nil
+	return err
 }

@@ -53,7 +53,7 @@ func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task
 	due := func(condition bson.D) bson.D { return bson.D{unended(), {Key: "deadlineDateTime", Value: condition}} }
 	opts := light().SetSort(bson.D{{Key: "deadlineDateTime", Value: 1}}).SetLimit(int64(limit))
 	come := due(bson.D{{Key: "$gt", Value: int64(0)}, {Key: "$lte", Value: now}})
-	if err := s.find(ctx, op, come, opts, func(t task.Task) error { tasks = append(tasks, t); return nil }); err != nil {
+	if tasks, err = s.all(ctx, op, come, opts); err != nil {
 		return nil, 0, err
 	}
 	next, err = s.earliest(ctx, op, due(bson.D{{Key: "$gt", Value: now}}), "deadlineDateTime")

@@ -117,13 +117,7 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, li
 		n++
 		page.Tasks = append(page.Tasks, task.Task{})
 		t := &page.Tasks[len(page.Tasks)-1]
-		err := judge(doc, t)
-		if err != nil {
-			r.mark(doc, t, reason(err))
-		} else {
-			r.fill(doc, t)
-		}
-		if err != nil || t.Queue() != queue {
+		if !r.examine(doc, t) || t.Queue() != queue {
 			page.Tasks = page.Tasks[:len(page.Tasks)-1]
 		}
 		return nil

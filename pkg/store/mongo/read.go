@@ -46,6 +46,12 @@ func (s *Store) find(ctx context.Context, op string, filter any, opts *options.F
 	return s.each(ctx, op, filter, opts, func(doc bson.Raw) error { return yield(read(doc)) })
 }
 
+// all returns every task that matches, each as far as it can be read.
+func (s *Store) all(ctx context.Context, op string, filter any, opts *options.FindOptionsBuilder) (tasks []task.Task, err error) {
+	err = s.find(ctx, op, filter, opts, func(t task.Task) error { tasks = append(tasks, t); return nil })
+	return tasks, err
+}
+
 // Get implements store.Tasks.
 func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
 	if err := store.CheckBatch(len(ids)); err != nil {
@@ -56,13 +62,7 @@ func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	out := make([]task.Task, 0, len(ids))
-	filter := bson.D{{Key: "id", Value: bson.D{{Key: "$in", Value: ids}}}}
-	err := s.find(ctx, "get", filter, nil, func(t task.Task) error { out = append(out, t); return nil })
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return s.all(ctx, "get", bson.D{{Key: "id", Value: bson.D{{Key: "$in", Value: ids}}}}, nil)
 }
 
 // held matches tasks that a node may hold.
@@ -97,13 +97,8 @@ func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	var out []task.Task
 	filter := bson.D{{Key: "desired", Value: bson.D{{Key: "$exists", Value: true}, {Key: "$gt", Value: ""}}}, unended()}
-	err := s.find(ctx, "read desired states", filter, light().SetLimit(int64(limit)), func(t task.Task) error { out = append(out, t); return nil })
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return s.all(ctx, "read desired states", filter, light().SetLimit(int64(limit)))
 }
 
 // Counts implements store.Tasks. One count for each status is a walk over that part of an index, without a document.

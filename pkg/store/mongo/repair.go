@@ -56,12 +56,7 @@ func (s *Store) findUnfilled(ctx context.Context, r *repair) error {
 			opts := light().SetLimit(fillPage).SetBatchSize(fillPage + 1)
 			err := s.each(ctx, "look for documents without a queue", filter, opts, func(doc bson.Raw) error {
 				n++
-				var t task.Task
-				if err := judge(doc, &t); err != nil {
-					r.mark(doc, &t, reason(err))
-				} else {
-					r.fill(doc, &t)
-				}
+				_ = r.examine(doc, new(task.Task))
 				return nil
 			})
 			if err != nil {
@@ -116,12 +111,7 @@ func (s *Store) findOrphans(ctx context.Context, r *repair) error {
 	} {
 		opts := options.Find().SetLimit(maxOrphans).SetBatchSize(maxOrphans + 1)
 		err := s.each(ctx, "look for documents that nobody reads", filter, opts, func(doc bson.Raw) error {
-			var t task.Task
-			if err := judge(doc, &t); err != nil {
-				r.mark(doc, &t, reason(err))
-			} else {
-				r.fill(doc, &t)
-			}
+			_ = r.examine(doc, new(task.Task))
 			return nil
 		})
 		if err != nil {
@@ -136,6 +126,16 @@ type repair struct {
 	now    int64
 	bad    []store.BadDocument
 	models []mongo.WriteModel
+}
+
+// examine reads a waiting document into t, and collects what repairs it. It reports false for one that can never run.
+func (r *repair) examine(doc bson.Raw, t *task.Task) bool {
+	if err := judge(doc, t); err != nil {
+		r.mark(doc, t, reason(err))
+		return false
+	}
+	r.fill(doc, t)
+	return true
 }
 
 // mark makes a document a failed task, if its status is still the one that was read, so that it can be looked at and
