@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"slices"
 
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
@@ -13,9 +12,8 @@ import (
 const fromWaiting = " FROM tasks INDEXED BY tasks_queue WHERE status = 0 AND mode = 0 AND not_before"
 
 var (
-	due     = "SELECT n, id" + fromWaiting + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?"
 	nextDue = "SELECT not_before" + fromWaiting + " > 0 ORDER BY not_before LIMIT 1"
-	promote = "UPDATE tasks SET not_before = 0 WHERE n IN "
+	promote = "UPDATE tasks SET not_before = 0 WHERE n IN (SELECT n" + fromWaiting + " > 0 AND not_before <= ? ORDER BY not_before LIMIT ?) RETURNING id"
 
 	overdue     = "SELECT " + light + " FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline <= ? ORDER BY deadline LIMIT ?"
 	nextOverdue = "SELECT deadline FROM tasks WHERE deadline <> 0 AND status < 4 AND deadline > ? ORDER BY deadline LIMIT 1"
@@ -35,30 +33,16 @@ func (s *Store) Promote(ctx context.Context, now int64, limit int) (promoted int
 		return 0, next, err // the usual case does not write
 	}
 	err = s.commit(ctx, op, s.calls, &call{rows: limit, do: func(t *tx) (err error) {
-		var found []int64
 		promoted = 0
-		err = t.query(due, func(row []driver.Value) error {
+		err = t.query(promote, func(row []driver.Value) error {
 			c := cells(row)
-			found = append(found, c.int())
 			t.rows[c.text()] = nil
+			promoted++
 			return nil
 		}, now, int64(limit))
-		if err != nil {
-			return err
+		if err == nil {
+			next, err = t.number(nextDue)
 		}
-		for some := range slices.Chunk(found, maxList) {
-			size := listOf(len(some))
-			list := make([]driver.Value, size)
-			for i, n := range some {
-				list[i] = n
-			}
-			n, err := t.exec(inList(promote, size), list...)
-			if err != nil {
-				return err
-			}
-			promoted += int(n)
-		}
-		next, err = t.number(nextDue)
 		return err
 	}})
 	if err != nil {
@@ -78,8 +62,5 @@ func (s *Store) Overdue(ctx context.Context, now int64, limit int) (tasks []task
 		}
 		return c.query(overdue, collect(&tasks), now, int64(limit))
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return tasks, next, nil
+	return tasks, next, err
 }

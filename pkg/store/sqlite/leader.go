@@ -36,7 +36,7 @@ func (s *Store) SwapLeader(ctx context.Context, old, next store.Leader) (swapped
 		swapped = n == 1
 		return err
 	}})
-	return swapped && err == nil, err
+	return err == nil && swapped, err
 }
 
 // Positions implements store.Positions.
@@ -49,10 +49,7 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int]store.Posi
 			return nil
 		}, topic)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return positions, nil
+	return positions, err
 }
 
 // SavePositions implements store.Positions.

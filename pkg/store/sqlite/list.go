@@ -122,10 +122,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.ListPage, error
 		}
 		return err
 	})
-	if err != nil {
-		return store.ListPage{}, err
-	}
-	return page, nil
+	return page, err
 }
 
 // highest is behind every id.

@@ -52,18 +52,7 @@ func (s *Store) Queues(ctx context.Context, after string, limit int) (store.Queu
 		}
 		return err
 	})
-	if err != nil {
-		return store.QueuePage{}, err
-	}
-	return page, nil
-}
-
-// Waiting implements store.Queues.
-func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
-	if err := store.CheckLimit(limit); err != nil {
-		return store.PendingPage{}, fmt.Errorf("sqlite: waiting: %w", err)
-	}
-	return s.waitingPage(ctx, queue, after, limit)
+	return page, err
 }
 
 // Depths implements store.Queues.
@@ -79,8 +68,5 @@ func (s *Store) Depths(ctx context.Context, after string, limit int) (map[string
 			return nil
 		}, after, int64(limit))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return depths, nil
+	return depths, err
 }

@@ -44,10 +44,7 @@ func (s *Store) Get(ctx context.Context, ids []string) ([]task.Task, error) {
 	}
 	out := make([]task.Task, 0, len(once))
 	err := s.snapshotTasks(ctx, "get", func(c *conn) error { return each(c, tasksByID, once, collect(&out)) })
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // Active implements store.Tasks. It reads a page at a time, and yields it without holding anything.
@@ -82,10 +79,7 @@ func (s *Store) Desired(ctx context.Context, limit int) ([]task.Task, error) {
 	}
 	var out []task.Task
 	err := s.readTasks(ctx, "read desired states", func(c *conn) error { return c.query(desired, collect(&out), int64(limit)) })
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // Counts implements store.Tasks. The numbers are kept in memory: nobody else writes into the file.

@@ -17,7 +17,8 @@ const inlineBytes = 1 << 10
 // large stands in the row in place of attachments that do not.
 const large = int64(1)
 
-// spec is what is given with a task, never changes, and is seldom there.
+// spec is what is given with a task, never changes, and is seldom there. The names are those of the task's own JSON, as
+// which it is read.
 type spec struct {
 	Source           string            `json:"source,omitempty"`
 	Name             string            `json:"name,omitempty"`
@@ -39,7 +40,7 @@ type spec struct {
 	Namespace        string            `json:"namespace,omitempty"`
 }
 
-// run is what changes with a task's runs and is seldom there.
+// run is what changes with a task's runs and is seldom there, under the same names.
 type run struct {
 	Failures int            `json:"failures,omitempty"`
 	Crashes  int            `json:"crashes,omitempty"`
@@ -56,19 +57,8 @@ func specOf(t *task.Task) spec {
 	}
 }
 
-func (s *spec) copyTo(t *task.Task) {
-	t.Source, t.Name, t.Description, t.Dependencies, t.MaxAttempts, t.MaxCrashes = s.Source, s.Name, s.Description, s.Dependencies, s.MaxAttempts, s.MaxCrashes
-	t.Backoff, t.TimeoutMs, t.Labels, t.Selector, t.Strategy, t.StickyKey = s.Backoff, s.TimeoutMs, s.Labels, s.Selector, s.Strategy, s.StickyKey
-	t.AntiAffinityKey, t.Slots, t.ConcurrencyKey, t.ConcurrencyLimit, t.Pool = s.AntiAffinityKey, s.Slots, s.ConcurrencyKey, s.ConcurrencyLimit, s.Pool
-	t.Namespace = s.Namespace
-}
-
 func runOf(t *task.Task) run {
 	return run{Failures: t.Failures, Crashes: t.Crashes, Progress: t.Progress, Attempts: t.Attempts}
-}
-
-func (r *run) copyTo(t *task.Task) {
-	t.Failures, t.Crashes, t.Progress, t.Attempts = r.Failures, r.Crashes, r.Progress, r.Attempts
 }
 
 // pack writes v as JSON; nothing for one in which nothing is set.
@@ -239,21 +229,11 @@ func decode(row []driver.Value) (t task.Task, err error) {
 	t.Priority = int(c.int())
 	t.CreateDateTime, t.UpdateDateTime, t.NotBefore, t.DeadlineDateTime, t.IsPersistent = c.int(), c.int(), c.int(), c.int(), c.int() != 0
 	t.ClassName, t.IdempotencyKey = c.text(), c.text()
-	var s spec
-	if bad = unpack("spec", c.next(), &s); bad != nil {
-		errs = append(errs, bad)
-	} else {
-		s.copyTo(&t)
-	}
+	errs = append(errs, unpack("spec", c.next(), &t))
 	t.Executor, t.Attempt, t.ClaimID, t.Desired = c.text(), c.int(), c.text(), task.Desired(c.text())
 	t.Incarnation, t.AssignedDateTime, t.StartDateTime, t.FinishDateTime, t.Error, t.AttachmentsVersion = c.text(), c.int(), c.int(), c.int(), c.text(), c.int()
 	t.KeyPermit, t.PoolPermit = c.text(), c.text()
-	var r run
-	if bad = unpack("run", c.next(), &r); bad != nil {
-		errs = append(errs, bad)
-	} else {
-		r.copyTo(&t)
-	}
+	errs = append(errs, unpack("run", c.next(), &t))
 	if c.is(2) {
 		if t.Attachments, bad = document("attachments", c.next()); bad != nil {
 			errs = append(errs, bad)

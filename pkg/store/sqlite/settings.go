@@ -56,5 +56,5 @@ func (s *Store) SwapDispatcher(ctx context.Context, next store.Dispatcher) (swap
 		_, err = t.exec(saveSetting, dispatcherSetting, string(value))
 		return err
 	}})
-	return swapped && err == nil, err
+	return err == nil && swapped, err
 }

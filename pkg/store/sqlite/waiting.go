@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"time"
 
 	"github.com/skalds-go/skalds/pkg/store"
@@ -31,9 +32,12 @@ type waiter struct {
 // leastPart is how much of an order is read at a time, at least: many of the first may be taken.
 const leastPart = 64
 
-// waitingPage reads the waiting tasks of a queue. It reads their order from the file, and of the tasks only those that
-// are not kept.
-func (s *Store) waitingPage(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
+// Waiting implements store.Queues. It reads the order of the tasks from the file, and of the tasks only those that are
+// not kept.
+func (s *Store) Waiting(ctx context.Context, queue string, after store.Place, limit int) (store.PendingPage, error) {
+	if err := store.CheckLimit(limit); err != nil {
+		return store.PendingPage{}, fmt.Errorf("sqlite: waiting: %w", err)
+	}
 	const op = "read what waits"
 	taken := s.recent.taken() // which the file, or what will be read of it, may not say yet
 	part := max(limit, leastPart)
