@@ -39,23 +39,27 @@ func (d *Dispatcher) Explain(t *task.Task) Explanation {
 	e := Explanation{Queue: q.name}
 	now := d.gates.moment()
 	var wait time.Duration
-	if _, e.Reason, wait = d.gates.check(&q, now); wait > 0 {
-		e.Until = d.clock.Now().Add(wait).UnixMilli()
-	}
+	_, e.Reason, wait = d.gates.check(&q, now)
 	if e.Reason == "" {
 		req := d.picker.taskRequest(&q, t)
 		p := d.picker.cluster.Explain(&req)
 		e.Placement, e.Reason = &p, p.Reason
 		e.NotTaking = d.picker.notTaking()
 	}
+	behind := false
 	if e.Reason == "" {
-		if e.Reason = d.behind(d.queues.byName[q.name], t.ID); e.Reason != "" {
-			e.Text, e.Help = d.gates.describeBehind(&q, &e)
-			return e
-		}
+		e.Reason = d.behind(d.queues.byName[q.name], t.ID)
+		behind, wait = e.Reason != "", d.gates.nextToken(&q, e.Reason, now)
+	}
+	if wait > 0 {
+		e.Until = d.clock.Now().Add(wait).UnixMilli()
 	}
 	e.Reason = cmp.Or(e.Reason, Ready)
-	e.Text, e.Help = d.gates.describe(&q, &e)
+	if behind {
+		e.Text, e.Help = d.gates.describeBehind(&q, &e)
+	} else {
+		e.Text, e.Help = d.gates.describe(&q, &e)
+	}
 	return e
 }
 

@@ -122,3 +122,35 @@ func TestARateThatIsTakenAwayIsNoReason(t *testing.T) {
 		})
 	}
 }
+
+// A task behind those that get the tokens which have just come is told when the next one comes.
+func TestATaskBehindOthersKnowsWhenTheNextTokenComes(t *testing.T) {
+	t.Parallel()
+	rate := store.Rate{PerSecond: 1, Burst: 3}
+	for name, set := range map[string]store.Dispatcher{
+		"all": {Rate: &rate}, "class": {ClassRates: map[string]store.Rate{"a": rate}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, node("n1", 1000, "a"))
+			b.d.Use(set)
+			ids := b.submit(t, "a", 9)
+			b.round(t)
+			tk := b.get(t, ids[8])
+			for _, c := range []struct{ after, next time.Duration }{
+				{500 * time.Millisecond, 500 * time.Millisecond}, // there is no token
+				{time.Second, 500 * time.Millisecond},            // there is one
+				{10 * time.Second, 0},                            // there are as many as may be
+			} {
+				b.clock.Advance(c.after)
+				want := b.clock.Now().Add(c.next).UnixMilli()
+				if c.next == 0 {
+					want = 0
+				}
+				if e := b.d.Explain(&tk); e.Until != want || e.Reason == dispatcher.Ready {
+					t.Errorf("after %v more: %s until %d, want the rate, until %d", c.after, e.Reason, e.Until, want)
+				}
+			}
+		})
+	}
+}

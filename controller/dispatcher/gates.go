@@ -89,6 +89,18 @@ func (g *gates) check(q *queueState, now time.Time) (p permits, why Reason, wait
 	return p, "", 0
 }
 
+// nextToken returns how long it takes until the rate that keeps a queue waiting has one token more; 0 = there will be
+// none, or no rate does.
+func (g *gates) nextToken(q *queueState, why Reason, now time.Time) time.Duration {
+	switch why {
+	case RateLimited:
+		return g.rates.all.next(now)
+	case ClassRateLimited:
+		return g.rates.classes.of(q.class, now).next(now)
+	}
+	return 0
+}
+
 // pauses are what rounds rest at each step of back-pressure: from half of MaxPending on, the longer the more is sent
 // and not started.
 var pauses = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond,
