@@ -56,8 +56,9 @@ func Rest(d time.Duration) Next { return Next{rest: max(d, 0)} }
 // Done ends the loop.
 func Done() Next { return Next{done: true} }
 
-// RestFirst returns n with a rest before its wait: no wake runs the next step for at least d. The step after a rest that
-// is as long as the wait is given a wake that has fired by then, or one that keeps resting would never see its wakes.
+// RestFirst returns n with a rest before its wait: no wake runs the next step for at least d. The step after a rest
+// that is as long as the wait is given a wake that has fired by then, or one that keeps resting would never see its
+// wakes.
 func (n Next) RestFirst(d time.Duration) Next {
 	n.rest = max(d, 0)
 	if n.after > 0 {
