@@ -65,7 +65,7 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// BenchmarkTwentyPools places tasks of 20 kinds in turns.
+// BenchmarkTwentyCandidateSets places tasks of 20 kinds in turn.
 func BenchmarkTwentyCandidateSets(b *testing.B) {
 	for _, s := range decide() {
 		b.Run(string(s), func(b *testing.B) {
@@ -172,7 +172,7 @@ func BenchmarkFeasible(b *testing.B) {
 	stop()
 }
 
-// BenchmarkNewPool asks for a kind of task that was never asked for.
+// BenchmarkNewCandidateSet asks for a kind of task for the first time.
 func BenchmarkNewCandidateSet(b *testing.B) {
 	for name, text := range map[string]string{"all nodes": "never%d!=x", "50 nodes": "rack=r7,never%d!=x", "no node": "zone=%d"} {
 		b.Run(name, func(b *testing.B) {

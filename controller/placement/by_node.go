@@ -1,12 +1,12 @@
 package placement
 
-// byNode is something noted for nodes: in a slice, or in a map where it is noted for few of them.
+// byNode holds a value for each node: in a slice, or in a map if few nodes have one.
 type byNode[T any] struct {
 	dense  []T
 	sparse map[int32]T
 }
 
-// newByNode makes one for some of so many nodes.
+// newByNode returns a byNode for values of some of the nodes.
 func newByNode[T any](nodes, some int) byNode[T] {
 	if some < nodes/16 {
 		return byNode[T]{sparse: make(map[int32]T, some)}

@@ -6,10 +6,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// candidatesKey is what tasks of one candidate set have in common.
+// candidatesKey identifies a candidate set. Tasks with the same key share the set.
 type candidatesKey struct {
 	class    string
-	labels   string // the selector's text
+	labels   string // the text of the selector
 	strategy Strategy
 	width    int
 }
@@ -18,25 +18,25 @@ func (q *Request) key() candidatesKey {
 	return candidatesKey{class: q.Class, labels: q.Selector.String(), strategy: q.Strategy, width: q.width()}
 }
 
-// candidates is the nodes that match tasks of a key, in the order of the strategy.
+// candidates is a candidate set: the nodes that match the tasks of a key, in the order of the strategy.
 type candidates struct {
 	candidatesKey
 	c        *Cluster
 	plan     plan
 	selector task.Selector
 
-	log     int    // the log that it reads
-	seen    uint64 // how far it has read it
-	cost    int    // nodes that it looked at when it was built
+	log     int    // index of the log that it reads
+	seen    uint64 // end of what it has read of the log
+	cost    int    // number of nodes that it looked at when it was built
 	members members
-	placed  byNode[int64] // numbers of the candidate set's last placements
+	placed  byNode[int64] // the number of the set's last placement on each node
 	stages  [stageCount]stage
-	order   []int // the stages, as they are asked
+	order   []int // the stages in the order in which they are asked
 	epoch   uint64
 
-	waits [stageCount]struct { // why no node of the stage took a task
+	waits [stageCount]struct { // why no node of the stage took a task, see fullReason
 		reason  Reason
-		changed uint64 // the cluster's changes at that time
+		changed uint64 // Cluster.changed at that time
 	}
 
 	use    *list.Element // its place in candidateSets.byUse
@@ -91,8 +91,8 @@ func (c *Cluster) drop(p *candidates) {
 	}
 }
 
-// candidatesOf returns the candidatesOf of a request, up to date; or the reason why there is no node for it whatever
-// the loads.
+// candidatesOf returns the candidate set of a request, up to date. If no node could run the request even if it were
+// empty, it returns the reason.
 func (c *Cluster) candidatesOf(q *Request) (*candidates, Reason) {
 	c.countJoiners()
 	if len(c.ids) == 0 {
@@ -117,7 +117,7 @@ func (c *Cluster) candidatesOf(q *Request) (*candidates, Reason) {
 	return p, ""
 }
 
-// never says why there is no node for a request.
+// mismatch returns the reason why no node matches a request.
 func (c *Cluster) mismatch(q *Request) Reason {
 	if len(c.index[feature{value: q.Class}]) == 0 {
 		return NoNodeForClass
@@ -125,6 +125,7 @@ func (c *Cluster) mismatch(q *Request) Reason {
 	return NoNodeForLabels
 }
 
+// mismatch returns the reason why no member could ever run a request.
 func (p *candidates) mismatch(q *Request) Reason {
 	if p.members.matching > 0 {
 		return SlotsOverCapacity
@@ -154,7 +155,7 @@ func (c *Cluster) newCandidates(key candidatesKey, selector task.Selector) *cand
 	return p
 }
 
-// build looks at all nodes that may match.
+// build builds the set from all nodes that may match.
 func (p *candidates) build() {
 	p.seen = p.c.logs[p.log].end
 	for k := range p.stages {
@@ -167,13 +168,13 @@ func (p *candidates) build() {
 	p.c.weigh(p)
 }
 
-// stir notes that the members are others than before.
+// membersChanged starts a new epoch: the members are not those of the last one.
 func (p *candidates) membersChanged() {
 	p.c.epochs++
 	p.epoch = p.c.epochs
 }
 
-// judge finds out whether a node is a member.
+// classify updates whether a node matches and is able.
 func (p *candidates) classify(i int32) {
 	n := &p.c.nodes[i]
 	switch {
@@ -186,7 +187,7 @@ func (p *candidates) classify(i int32) {
 	}
 }
 
-// sync takes in what has changed since the candidate set was used last.
+// sync brings the set up to date with the changes since it was used last.
 func (p *candidates) sync() {
 	log := &p.c.logs[p.log]
 	if p.seen == log.end {

@@ -1,25 +1,25 @@
 package placement
 
-// changes is a bounded log of nodes that have changed. Whoever is further behind than it reaches must look at all
+// changes is a log of the last changes of nodes. A reader that is more than logSize changes behind must look at all
 // nodes.
 type changes struct {
 	ring []change
-	end  uint64 // numbers the changes
+	end  uint64 // number of changes so far
 }
 
-// change is one node's change.
+// change is a change of one node.
 type change struct {
 	node   int32
-	stamp  uint32 // the node's after it: if the node has another by now, a later change says more
-	static bool   // which requests the node matches may have changed
+	stamp  uint32 // of the node after the change; another stamp at the node means a later change
+	static bool   // whether the node may match other requests than before
 }
 
-// reach is how many changes a log keeps.
+// logSize is the number of changes that a log keeps.
 const logSize = 1 << 14
 
 // The logs.
 const (
-	better = iota // what can make a node a better pick: more room, another capacity or label, a lower count
+	better = iota // changes that can make a node a better pick, such as a lower load, another label or a lower count
 	every         // all changes
 )
 
@@ -33,7 +33,7 @@ func (l *changes) add(e change) {
 
 func (l *changes) at(i uint64) change { return l.ring[i%logSize] }
 
-// logBetter writes to the logs that a node may be a better pick by now.
+// logBetter logs that a node may have become a better pick.
 func (c *Cluster) logBetter(i int32, static bool) {
 	n := &c.nodes[i]
 	n.stamps[better]++
@@ -41,7 +41,7 @@ func (c *Cluster) logBetter(i int32, static bool) {
 	c.logChange(i, static)
 }
 
-// logChange writes to the log of all changes, if anybody reads it.
+// logChange logs a change in the log of all changes, if a candidate set reads that log.
 func (c *Cluster) logChange(i int32, static bool) {
 	c.changed++
 	if c.listeners == 0 {

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Cluster is the leader's index of the nodes that take work. It is told what changes (Set, Remove) and is not built
-// anew for each round. It is not safe for concurrent use.
+// Cluster is the leader's index of the nodes that take work. Set and Remove update it between rounds. It is not safe
+// for concurrent use.
 //
-// A round is: Begin; Set and Remove for what has changed; Place for each task, most urgent first; Unplace for each
-// claim that was lost or could not be sent. What is placed counts at once in the node's load, until the next Set of the
-// node says what its load is: so whoever calls Set counts in Load (and LoadByClass) what was placed there and not taken
-// back.
+// A round calls Begin; Set and Remove for the nodes that have changed; Place for each task, most urgent first; and
+// Unplace for each claim that was lost or could not be sent. A placed task counts at once in the node's load, until the
+// next Set of the node replaces the load. Load and LoadByClass of that Set must therefore include the tasks that were
+// placed there and not taken back.
 //
-// Decisions do not allocate; a Request does, unless the same one is filled in again for the next task.
+// Decisions do not allocate. A Request does, unless the caller reuses it for the next task.
 type Cluster struct {
 	nodes []node
 	ids   map[string]int32
-	free  []int32 // places in nodes that nobody has
+	free  []int32 // indices of nodes that are not in use
 	index index
 
 	logs      [2]changes
-	changed   uint64 // counts changes of nodes, but for placements
-	listeners int    // candidate sets that read the log of all changes
+	changed   uint64 // number of changes of nodes other than placements
+	listeners int    // number of candidate sets that read the log of all changes
 
 	table      []*definition
 	candidates candidateSets
@@ -33,36 +33,36 @@ type Cluster struct {
 
 	freeSlots, freePrefetch int     // of all nodes, see Free
 	rateLimited             int     // nodes
-	joiners                 []int32 // nodes whose count of tasks is yet to be found
+	joiners                 []int32 // nodes without a round-robin count yet, see countJoiners
 	kept                    []int32 // nodes that are kept free for tasks that must be alone
 
-	clock    int64  // counts placements
-	setCalls uint64 // counts calls of Set
-	joins    uint64 // counts nodes that were new
-	epochs   uint64 // counts changes of candidate sets' members
+	clock    int64  // number of placements so far
+	setCalls uint64 // number of calls of Set so far
+	joins    uint64 // number of nodes that have joined so far
+	epochs   uint64 // number of changes of the members of candidate sets so far
 	tickets  tickets
 
 	favourites favourites // of sticky keys
 
-	exclusions uint64 // counts requests that exclude nodes
-	excluding  uint64 // the present one's number, or nobody
+	exclusions uint64 // number of requests that excluded nodes so far
+	excluding  uint64 // number of the present request among them, or nobody
 }
 
-// NewCluster makes a cluster without nodes. The seed decides what RANDOM and POWER_OF_TWO pick.
+// NewCluster returns a cluster without nodes. The seed decides what RANDOM and POWER_OF_TWO pick.
 func NewCluster(seed uint64) *Cluster {
-	return &Cluster{ids: make(map[string]int32), index: make(index), table: table, candidates: newCandidateSets(), excluding: nobody,
-		rng: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
+	return &Cluster{ids: make(map[string]int32), index: make(index), table: table, candidates: newCandidateSets(),
+		excluding: nobody, rng: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
 }
 
-// Len says how many nodes take work.
+// Len returns the number of nodes.
 func (c *Cluster) Len() int { return len(c.ids) }
 
-// Free says how many slots are free on all nodes, and how many more short tasks' slots there are to queue. A node that
-// is rate limited or kept free for a task that must be alone, has none.
+// Free returns the number of free slots on all nodes, and the number of slots that short tasks can still prefetch
+// there. A node that is rate limited, or kept free for a task that must be alone, has none of either.
 func (c *Cluster) Free() (slots, prefetch int) { return c.freeSlots, c.freePrefetch }
 
-// Begin begins a round: nodes that were kept free for a task that must be alone take work again, unless such a task is
-// asked for again.
+// Begin begins a round. Nodes that were kept free for a task that must be alone take work again, until Place keeps one
+// free anew.
 func (c *Cluster) Begin() {
 	for _, i := range c.kept {
 		if n := &c.nodes[i]; n.kept {
@@ -75,7 +75,8 @@ func (c *Cluster) Begin() {
 	c.kept = c.kept[:0]
 }
 
-// count takes a node into account for the room, or out of it. Whatever changes a node's room is done between the two.
+// count adds a node's free slots to the totals (sign is +1) or subtracts them (-1). A change of them is made between
+// the two calls.
 func (c *Cluster) count(n *node, sign int) {
 	if !n.alive || n.rateLimited || n.kept {
 		return
@@ -84,7 +85,7 @@ func (c *Cluster) count(n *node, sign int) {
 	c.freePrefetch += sign * max(0, n.capacity+n.prefetch-max(n.load, n.capacity))
 }
 
-// Set takes in a node as it is now: one that is new, or in place of what was known of it.
+// Set adds a node, or replaces what is known of it.
 func (c *Cluster) Set(n Node) {
 	i, known := c.ids[n.ID]
 	texts := !known || !slices.Equal(c.nodes[i].classes, n.Classes) || !maps.Equal(c.nodes[i].labels, n.Labels)
@@ -118,7 +119,7 @@ func (c *Cluster) Set(n Node) {
 	}
 }
 
-// join returns a new node its place.
+// join adds a node without its figures and returns its index.
 func (c *Cluster) join(n *Node) int32 {
 	var i int32
 	if k := len(c.free); k > 0 {
@@ -137,7 +138,7 @@ func (c *Cluster) join(n *Node) int32 {
 	return i
 }
 
-// read takes in a node's readings and says whether they have changed.
+// setReadings sets a node's readings and reports whether they have changed.
 func (n *node) setReadings(to *Node) bool {
 	cpu, memory, fresh := min(to.CPU, 1), min(to.Memory, 1), to.Fresh
 	if n.cpu == cpu && n.memory == memory && n.fresh == fresh && n.age == to.Age {
@@ -148,11 +149,11 @@ func (n *node) setReadings(to *Node) bool {
 	return true
 }
 
-// halfLife is the age of a reading at which it counts half.
+// halfLife is the age at which a reading counts half.
 const halfLife = 10 * time.Second
 
-// takeLimits takes in a node's capacities by class. It reports whether they have changed, and whether there may be more
-// room.
+// setLimits sets a node's capacities by class. It reports whether they have changed, and whether a class may have more
+// free slots than before.
 func (n *node) setLimits(to *Node) (changed, freed bool) {
 	if len(to.ByClass) == 0 {
 		changed = len(n.limits) > 0
@@ -179,7 +180,7 @@ func (n *node) setLimits(to *Node) (changed, freed bool) {
 	return changed, freed
 }
 
-// Remove takes a node out; one that is not there is none.
+// Remove removes a node. An unknown id is ignored.
 func (c *Cluster) Remove(id string) {
 	i, ok := c.ids[id]
 	if !ok {

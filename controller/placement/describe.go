@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Describe says the explanation in sentences for people, and what would help; the help is empty where nothing has to.
+// Describe returns the explanation in sentences for people, and what would help. The help is empty if the task would be
+// placed.
 func (e *Explanation) Describe() (text, help string) {
 	class := "the class " + e.Class
 	switch e.Reason {
@@ -42,7 +43,7 @@ func (e *Explanation) Describe() (text, help string) {
 	return string(e.Reason), ""
 }
 
-// full says how far the nodes are from having room.
+// full describes what the nodes lack.
 func (e *Explanation) full(class string) string {
 	n := e.Full + e.Kept
 	them := count(n, "node", "nodes")
@@ -69,7 +70,7 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-// others says how many more nodes match, and are full.
+// others describes the other nodes that match, which are full.
 func (e *Explanation) others() string {
 	if e.Full+e.Kept == 0 {
 		return ""
@@ -77,7 +78,7 @@ func (e *Explanation) others() string {
 	return fmt.Sprintf("; %s (%s)", count(e.Full+e.Kept, "other is full", "others are full"), e.names())
 }
 
-// names lists the nodes that are full.
+// names returns the ids of the nodes that are full.
 func (e *Explanation) names() string {
 	names := strings.Join(e.FullNodes, ", ")
 	if more := e.Full + e.Kept - len(e.FullNodes); more > 0 {

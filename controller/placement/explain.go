@@ -5,37 +5,37 @@ import (
 	"slices"
 )
 
-// Explanation says where a task would be placed now, or why it would not. The counts say how many nodes each filter
-// took away, in the order in which the filters are asked; what is left has room.
+// Explanation says where a task would be placed now, or why it would not be placed. The counts are the numbers of nodes
+// that each filter removed, in the order of the filters. Nodes that are not counted could take the task.
 type Explanation struct {
 	Reason   Reason // empty = it would be placed
 	Strategy Strategy
-	Nodes    int // that take work at all
+	Nodes    int // nodes that take work
 
 	NoClass     int
 	NoLabels    int
-	TooSmall    int // could never hold so many slots of the class
-	Full        int // have not so much free; for a task that must be alone: are not empty
+	TooSmall    int // have fewer slots for the class than the task takes, even when empty
+	Full        int // have fewer free slots; for a task that must be alone: are not empty
 	Anti        int // hold a task of the same anti-affinity key
-	Avoided     int // were crashed by the task
-	Kept        int // take nothing, so that they become empty for a task that must be alone
+	Avoided     int // were crashed by the task before
+	Kept        int // are kept free for a task that must be alone
 	RateLimited int
 
-	FullNodes []string // ids of those that are full or kept, the first ten of them
+	FullNodes []string // ids of the nodes in Full and Kept, at most ten
 	Class     string
 	Selector  string
-	Slots     int // that the task takes
-	Largest   int // slots that a node which matches can ever have for the class, at most
-	MostFree  int // slots that are free for the class on one node which could hold the task, at most
+	Slots     int // slots of the task
+	Largest   int // the most slots for the class that any matching node has
+	MostFree  int // the most free slots for the class on any node that could ever run the task
 	Alone     bool
 
 	Best []Score // the best nodes of the first stage that has any, at most three, the best first
 }
 
-// Score is how a strategy sees a node.
+// Score is what a strategy thinks of a node.
 type Score struct {
 	Node  string
-	Score string // in words
+	Score string // for people
 }
 
 // Limits of an explanation.
@@ -44,18 +44,20 @@ const (
 	maxBest      = 3
 )
 
-// scan is a look at all nodes for an explanation.
+// scan is the input of a strategy to an explanation.
 type scan struct {
 	q       *Request
 	by      string  // the label that the strategy goes by
-	members []*node // that could hold the task
+	members []*node // nodes that could ever run the task
 }
 
-// Explain says where a task would be placed now, or why it would not. It looks at all nodes and changes nothing.
+// Explain returns where a task would be placed now, or why it would not be placed. It looks at all nodes and changes
+// nothing.
 func (c *Cluster) Explain(q *Request) Explanation {
 	p := c.detached(q)
 	c.exclude(p, q)
-	e := Explanation{Strategy: p.plan.name(), Nodes: len(c.ids), Class: q.Class, Selector: q.Selector.String(), Slots: p.width, Alone: q.Alone}
+	e := Explanation{Strategy: p.plan.name(), Nodes: len(c.ids), Class: q.Class, Selector: q.Selector.String(),
+		Slots: p.width, Alone: q.Alone}
 	x := &scan{q: q, by: p.plan.by}
 	var left []*node
 	for i := range c.nodes {
@@ -80,7 +82,7 @@ func (c *Cluster) Explain(q *Request) Explanation {
 	return e
 }
 
-// detached is a candidate set that nothing else is placed by.
+// detached returns a new candidate set that the cluster does not know.
 func (c *Cluster) detached(q *Request) *candidates {
 	c.countJoiners()
 	p := c.bareCandidates(q.key(), q.Selector)
@@ -94,7 +96,7 @@ func (c *Cluster) detached(q *Request) *candidates {
 	return p
 }
 
-// filter counts a node at the filter that takes it away, and reports whether none does.
+// filter reports whether a node passes all filters. It counts the node at the filter that removes it.
 func (p *candidates) filter(e *Explanation, n *node, q *Request) bool {
 	switch {
 	case !n.has(p.class):
@@ -129,7 +131,7 @@ func (p *candidates) filter(e *Explanation, n *node, q *Request) bool {
 	return false
 }
 
-// room is how many slots are free for a class.
+// freeSlots returns the number of free slots for a class.
 func (n *node) freeSlots(class string) int {
 	free := n.capacity - n.load
 	if i := n.limit(class); i >= 0 {
@@ -138,7 +140,7 @@ func (n *node) freeSlots(class string) int {
 	return max(0, free)
 }
 
-// why returns the reason that Place gives.
+// reason returns the reason that Place would give.
 func (e *Explanation) reason(p *candidates, q *Request) Reason {
 	switch {
 	case e.Nodes == 0:
@@ -177,7 +179,7 @@ func (e *Explanation) rank(p *candidates, x *scan, left []*node, q *Request) {
 	}
 }
 
-// least returns the first nodes in an order, at most maxBest.
+// least returns the nodes of the lowest rank, at most maxBest.
 func (p *candidates) least(nodes []*node, r rank) []*node {
 	var best []*node
 	before := func(a, b *node) int {

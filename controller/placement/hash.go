@@ -1,7 +1,7 @@
 package placement
 
-// hash is FNV-1a with a last step that spreads what differs over all bits. It is the same everywhere and for ever:
-// which node a sticky key goes to depends on it.
+// hash returns the FNV-1a hash of s, mixed so that a difference affects all bits. It must never change, since it
+// decides which node a sticky key goes to.
 func hash(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {

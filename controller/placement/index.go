@@ -6,7 +6,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// feature is what nodes are looked up by: a label's key and value, or no key and a class.
+// feature is a property by which nodes are looked up: a label (key and value), or a class (no key).
 type feature struct{ key, value string }
 
 // index lists the nodes of each feature.
@@ -31,7 +31,7 @@ func (x index) remove(n *node, i int32) {
 	}
 }
 
-// features returns each feature of a node once.
+// features yields each feature of a node once.
 func (n *node) features(yield func(feature) bool) {
 	for i, class := range n.classes {
 		if !slices.Contains(n.classes[:i], class) && !yield(feature{value: class}) {
@@ -45,8 +45,8 @@ func (n *node) features(yield func(feature) bool) {
 	}
 }
 
-// candidates calls yield with the nodes among which all that match are: those of the rarest thing that is asked for. It
-// gives their number.
+// candidates yields a superset of the nodes that match a class and a selector: the nodes of the rarest feature that
+// they require. It returns their number. A nil yield only counts.
 func (x index) candidates(class string, s task.Selector, yield func(int32)) int {
 	fewest := len(x[feature{value: class}])
 	rarest, among := "", []string{class}

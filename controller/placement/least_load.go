@@ -17,8 +17,8 @@ var leastLoad = definition{
 	},
 }
 
-// pressure is what the node last said of its machine, and what was sent to it since; the older that is, the more its
-// slots in use count instead.
+// pressure returns the load of the node's machine: the last reading and the slots that were sent since. The older the
+// reading is, the more the ratio counts instead.
 func (n *node) pressure() float64 {
 	read := max(n.cpu, n.memory)
 	if read < 0 {

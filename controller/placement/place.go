@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// nobody is the number of a request that excludes no node.
+// nobody is the value of Cluster.excluding for a request that excludes no node.
 const nobody = math.MaxUint64
 
-// Place finds the node for one task and counts it there at once. The strategy's order is asked in turn among the nodes
-// that are idle (if it says so), that have free slots, and, for short runs, that have room to queue.
+// Place picks the node for one task and counts the task there at once. The strategy picks among the idle nodes first
+// (if it is an IDLE| strategy), then among the nodes with free slots and then, for short runs, among those with free
+// prefetch.
 func (c *Cluster) Place(q *Request) Decision {
 	p, reason := c.candidatesOf(q)
 	if reason != "" {
@@ -34,8 +35,8 @@ func (c *Cluster) Place(q *Request) Decision {
 	return d
 }
 
-// Feasible reports whether Place would find a node for such a task now, or why not. It places nothing and keeps no node
-// free.
+// Feasible reports whether Place would find a node for a request now, and the reason if it would not. It places nothing
+// and keeps no node free.
 func (c *Cluster) Feasible(q *Request) (Reason, bool) {
 	p, reason := c.candidatesOf(q)
 	if reason != "" {
@@ -55,9 +56,9 @@ func (c *Cluster) Feasible(q *Request) (Reason, bool) {
 	return "", true
 }
 
-// Unplace takes a placement back, for one whose claim was lost or that could not be sent. It reports false if that was
-// done before, if its node is not there any more, or if more than 65,535 placements came after it. If the node was Set
-// since, its load is what Set said.
+// Unplace takes back a placement whose claim was lost or could not be sent. It reports false if the placement was taken
+// back before, if its node has been removed, or if 65,536 or more placements came after it. If the node was Set since,
+// its load stays as Set has left it.
 func (c *Cluster) Unplace(d Decision) bool {
 	if !c.tickets.redeem(d.ticket, uint64(c.clock)) {
 		return false
@@ -80,7 +81,7 @@ func (c *Cluster) Unplace(d Decision) bool {
 	return true
 }
 
-// assign counts a task on a node. One that must be alone takes all there is.
+// assign counts a task on a node. A task that must be alone takes all of it.
 func (c *Cluster) assign(i int32, q *Request) Decision {
 	n := &c.nodes[i]
 	width := q.width()
@@ -108,7 +109,7 @@ func (c *Cluster) assign(i int32, q *Request) Decision {
 		node: i, limit: int32(at), load: int32(load), width: int32(width)}
 }
 
-// pick asks the stages in turn.
+// pick returns the pick of the first stage that has a node, or -1.
 func (p *candidates) pick(q *Request) int32 {
 	for _, k := range p.order {
 		if !q.uses(k) {
@@ -121,12 +122,13 @@ func (p *candidates) pick(q *Request) int32 {
 	return -1
 }
 
+// any reports whether pick would return a node.
 func (p *candidates) any(q *Request) bool {
 	return p.stages[stageSlots].ready().any() || q.Prefetch > NoPrefetch && p.stages[q.lastStage()].ready().any()
 }
 
-// exclude marks the nodes that the request excludes. Those that it avoids are only excluded if another could ever run
-// it.
+// exclude marks the nodes that the request excludes. The nodes in Avoid are excluded only if another node could ever
+// run the task.
 func (c *Cluster) exclude(p *candidates, q *Request) {
 	c.excluding = nobody
 	if len(q.Anti) == 0 && len(q.Avoid) == 0 {
@@ -148,7 +150,7 @@ func (c *Cluster) mark(ids []string) {
 	}
 }
 
-// others reports whether a member is not among these nodes.
+// others reports whether a member could run the task that is not among these nodes.
 func (p *candidates) others(ids []string) bool {
 	among := 0
 	for at, id := range ids {
@@ -159,8 +161,8 @@ func (p *candidates) others(ids []string) bool {
 	return among < p.members.able
 }
 
-// empty returns an empty node for a task that must be alone, the least recently picked one; or else the node that is
-// nearest to empty. -1 = none.
+// empty returns the empty node that was picked least recently, for a task that must be alone. It also returns the node
+// that is nearest to empty. Each is -1 if there is none.
 func (p *candidates) empty() (empty, nearest int32) {
 	empty, nearest = -1, -1
 	for i := range p.members.all {
@@ -184,7 +186,7 @@ func earlier(a, b *node) bool {
 
 func nearer(a, b *node) bool { return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.id, b.id)) < 0 }
 
-// keepFree lets a node take nothing until the next round, so that it becomes empty in time.
+// keepFree keeps a node free until the next round, so that it becomes empty in time.
 func (c *Cluster) keepFree(i int32) {
 	n := &c.nodes[i]
 	c.count(n, -1)
@@ -194,7 +196,7 @@ func (c *Cluster) keepFree(i int32) {
 	c.logChange(i, false)
 }
 
-// full says why no member takes a request now.
+// fullReason returns the reason why no member takes a request now.
 func (p *candidates) fullReason(q *Request) Reason {
 	kind := q.lastStage()
 	excluded := func(id string) bool {
@@ -209,7 +211,7 @@ func (p *candidates) fullReason(q *Request) Reason {
 	case p.c.rateLimited == 0:
 		return NodesFull
 	}
-	// The scan is done again only after something has changed, since it is asked for each task that waits.
+	// This runs for each task that waits, so the result of the scan is kept until a node changes.
 	if w := &p.waits[kind]; w.reason == "" || w.changed != p.c.changed {
 		w.reason, w.changed = NodesFull, p.c.changed
 		for i := range p.members.all {
@@ -222,7 +224,7 @@ func (p *candidates) fullReason(q *Request) Reason {
 	return p.waits[kind].reason
 }
 
-// widest is the stage that has all nodes which the request could be placed on.
+// lastStage returns the stage that includes all nodes of the other stages that the request uses.
 func (q *Request) lastStage() int {
 	switch {
 	case q.Alone:

@@ -10,11 +10,11 @@ var random = definition{
 	},
 }
 
-// drawing is the chooser of strategies that draw lots. Its list may hold nodes that do not fit any more; they are
-// dropped when they are drawn, and those that fit stay as likely as each other.
+// drawing is the chooser of strategies that pick at random. Its list may hold nodes that do not fit any more. They are
+// removed when they are drawn, so that all nodes that fit stay equally likely.
 type drawing struct {
 	*stage
-	of   int // so many different ones are drawn, and the one with the least load relative to its capacity is picked
+	of   int // the number of different nodes to draw; the one with the lowest ratio is picked
 	list []int32
 }
 
@@ -29,9 +29,10 @@ func (d *drawing) add(i int32) {
 	d.list = append(d.list, i)
 }
 
-func (d *drawing) drop(int32) {} // it is dropped when it is drawn
+func (d *drawing) drop(int32) {} // the node is removed when it is drawn
 
-// fitting reports whether a node in the list fits. If not, it notes that it is taken off.
+// fitting reports whether a node in the list fits. If it does not, fitting clears its flag and the caller must remove
+// it.
 func (d *drawing) fitting(i int32) bool {
 	bits := d.p.members.get(i)
 	if bits&isAble != 0 && d.fits(&d.c.nodes[i]) {
@@ -41,7 +42,7 @@ func (d *drawing) fitting(i int32) bool {
 	return false
 }
 
-// removeAt takes the node at a place off the list.
+// removeAt removes the node at an index from the list.
 func (d *drawing) removeAt(at int) {
 	last := len(d.list) - 1
 	d.list[at] = d.list[last]
@@ -50,7 +51,7 @@ func (d *drawing) removeAt(at int) {
 
 func (d *drawing) pick(*Request) int32 {
 	best := int32(-1)
-	drawn, end := 0, len(d.list) // from end on are those that were drawn, and those that are excluded
+	drawn, end := 0, len(d.list) // nodes from end on were drawn already
 	for drawn < d.of && end > 0 {
 		at := d.c.rng.IntN(end)
 		i := d.list[at]
@@ -70,7 +71,7 @@ func (d *drawing) pick(*Request) int32 {
 	return best
 }
 
-// lighter reports whether a node has less load relative to its capacity than another, or as much and the earlier turn.
+// lighter reports whether a has a lower ratio than b, or the same and was picked longer ago.
 func lighter(a, b *node) bool {
 	if x, y := a.ratio(), b.ratio(); x != y {
 		return x < y

@@ -1,22 +1,23 @@
 package placement
 
-// rank returns a node's place in an order, least first. Placing a task on a node must not lower it, unless the strategy
-// says so (definition.every).
+// rank returns the rank of a node. The lowest rank is picked first. Placing a task on a node must not lower its rank,
+// unless the strategy sets definition.every.
 type rank func(n *node) float64
 
-// ranking is the chooser of strategies that put the nodes into an order: a heap. Nodes of equal rank come in turn: the
-// one that the candidate set has picked the longest time ago first, then the one that anybody has, then the least id.
+// ranking is the chooser of strategies that rank the nodes. It is a heap. Of nodes with equal ranks, the one that this
+// candidate set picked longest ago comes first, then the one that any candidate set picked longest ago, then the one
+// with the lowest id.
 //
-// Its items hold what they are ordered by as it was when it was looked at last. A node that has only gone up since is
-// found and put right when it comes to the top. A node that has changed otherwise is added again, and the older item is
-// dropped when it comes to the top, for it has not the node's present stamp.
+// An item holds the place that its node had when the ranking last looked at it. If the rank has only risen since, the
+// item is corrected when it comes to the top. After any other change the node is added again with a new stamp. The item
+// with the old stamp is dropped when it comes to the top.
 type ranking struct {
 	*stage
 	rank    rank
-	size    *int   // of the nodes that there are to rank
-	log     int    // whose stamps its items have
+	size    *int   // number of the nodes to rank
+	log     int    // index of the log whose stamps the items hold
 	items   []item // a heap with four children
-	skipped []item // excluded by the present request
+	skipped []item // items of nodes that the present request excludes
 }
 
 type item struct {
@@ -25,11 +26,11 @@ type item struct {
 	stamp uint32
 }
 
-// place is what an item is ordered by.
+// place is the sort key of an item.
 type place struct {
 	rank float64
-	ours int64 // the number of the candidate set's last placement there
-	last int64 // the number of the last placement there
+	ours int64 // number of the candidate set's last placement there
+	last int64 // number of the last placement there
 }
 
 func ranked(r rank) func(s *stage) chooser {
@@ -43,7 +44,7 @@ func rankingOf(s *stage, r rank) ranking {
 	return ranking{stage: s, rank: r, size: &s.p.members.able, log: s.p.log}
 }
 
-// place finds the present place of a node.
+// place returns the present place of a node.
 func (h *ranking) place(i int32) place {
 	n := &h.c.nodes[i]
 	p := place{rank: h.rank(n)}
@@ -67,9 +68,9 @@ func (h *ranking) add(i int32) {
 	h.push(item{place: h.place(i), node: i, stamp: n.stamps[h.log]})
 }
 
-func (h *ranking) drop(int32) {} // its stamp has changed
+func (h *ranking) drop(int32) {} // the item is dropped later, since the stamp of the node has changed
 
-// tidy drops the items that are of no use.
+// tidy drops the items that do not hold.
 func (h *ranking) tidy() {
 	old := h.items
 	h.items = h.items[:0]
@@ -80,7 +81,7 @@ func (h *ranking) tidy() {
 	}
 }
 
-// holds reports whether an item stands for a node that fits.
+// holds reports whether an item is the latest of its node, and the node fits.
 func (h *ranking) holds(e *item) bool {
 	n := &h.c.nodes[e.node]
 	return e.stamp == n.stamps[h.log] && h.fits(n)
@@ -133,7 +134,7 @@ func (h *ranking) push(e item) {
 	h.up(len(h.items)-1, e)
 }
 
-// up puts an item at a place that is free, or higher, where it belongs.
+// up moves the gap at an index up to where the item belongs, and puts the item there.
 func (h *ranking) up(at int, e item) {
 	for at > 0 {
 		parent := (at - 1) / 4
@@ -154,8 +155,8 @@ func (h *ranking) pop() {
 	}
 }
 
-// down takes the top away and puts an item where it belongs. That is near the bottom, mostly: so the place of the top
-// is moved down to there first, which takes a comparison less at each level, and then up to where the item belongs.
+// down replaces the top by an item and restores the heap. Most items belong near the bottom. So the gap at the top
+// moves all the way down first, which saves a comparison at each level, and then up to where the item belongs.
 func (h *ranking) down(e item) {
 	at := 0
 	for child := 1; child < len(h.items); child = 4*at + 1 {

@@ -1,6 +1,6 @@
 package placement
 
-// SetRateLimited reports whether a node's rate limit lets it take anything now. One that is not there is none.
+// SetRateLimited sets whether a node is at its rate limit. Such a node takes nothing. An unknown id is ignored.
 func (c *Cluster) SetRateLimited(id string, on bool) {
 	i, ok := c.ids[id]
 	if !ok || c.nodes[i].rateLimited == on {

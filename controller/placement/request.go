@@ -6,37 +6,40 @@ import "github.com/skalds-go/skalds/pkg/task"
 type Request struct {
 	Class     string
 	Selector  task.Selector // of the nodes' labels
-	Slots     int           // that it takes; below 1 = 1
-	Prefetch  PrefetchDepth // how far it may queue behind others on a node that has no free slot
-	Alone     bool          // it must be the only one on its node
-	Avoid     []string      // ids of nodes that are taken only if no other could ever run it
-	Anti      []string      // ids of nodes that must not have it now
-	Strategy  Strategy      // as ParseStrategy gives it; anything else is LEAST_TASKS
-	StickyKey string        // of STICKY
+	Slots     int           // that it takes; below 1 counts as 1
+	Prefetch  PrefetchDepth // how much of a node's prefetch it may use once no node has a free slot
+	Alone     bool          // it must be the only task on its node
+	Avoid     []string      // ids of nodes that are used only if no other node could ever run it
+	Anti      []string      // ids of nodes that must not run it now
+	Strategy  Strategy      // as ParseStrategy returns it; anything else counts as LEAST_TASKS
+	StickyKey string        // for STICKY
 }
 
-// PrefetchDepth says how far tasks of a class may queue on a node. All nodes' free slots come first.
+// PrefetchDepth is how much of a node's prefetch a task may use. The free slots of all nodes come first.
 type PrefetchDepth int
 
-// How far it may queue.
+// The prefetch depths.
 const (
-	NoPrefetch   PrefetchDepth = iota
-	PrefetchOnce               // within the node's prefetch, as many slots as its capacity: what waits begins after about one run
-	PrefetchDeep               // within the node's prefetch
+	// NoPrefetch uses free slots only.
+	NoPrefetch PrefetchDepth = iota
+	// PrefetchOnce uses prefetch up to the node's capacity, so that a task waits for about one run.
+	PrefetchOnce
+	// PrefetchDeep uses all of the node's prefetch.
+	PrefetchDeep
 )
 
 func (q *Request) width() int { return max(q.Slots, 1) }
 
-// Decision is what became of one request: a node, or the reason why there is none.
+// Decision is the result of a request: a node, or the reason why there is none.
 type Decision struct {
 	Node   string // id; empty = not placed
 	Reason Reason // empty = placed
 
-	ticket uint64 // numbers the placements; 0 = none
-	joined uint64 // of the node, when it was placed
-	set    uint64
+	ticket uint64 // number of the placement; 0 = none
+	joined uint64 // of the node at that time
+	set    uint64 // of the node at that time
 	node   int32
-	limit  int32 // index of the class in the node's limits, or -1
+	limit  int32 // index of the class in the limits of the node, or -1
 	load   int32 // slots that it took
 	width  int32 // slots that it asked for
 }
@@ -44,23 +47,22 @@ type Decision struct {
 // Reason says why a task was not placed.
 type Reason string
 
-// The reasons, in the order in which they are found.
+// The reasons, in the order in which they are checked.
 const (
 	// NoEligibleNode says that no node takes work at all.
 	NoEligibleNode Reason = "NO_ELIGIBLE_NODE"
 	// NoNodeForClass says that nodes take work, but none of them has the class.
 	NoNodeForClass Reason = "NO_NODE_FOR_CLASS"
-	// NoNodeForLabels says that nodes have the class, but the labels of none of them match.
+	// NoNodeForLabels says that nodes have the class, but the labels of none match.
 	NoNodeForLabels Reason = "NO_NODE_FOR_LABELS"
 	// SlotsOverCapacity says that no node that matches could ever hold the task: it asks for more slots than they have.
 	SlotsOverCapacity Reason = "SLOTS_OVER_CAPACITY"
-	// AntiAffinity says that the nodes that match and have room hold a task of the same anti-affinity key.
+	// AntiAffinity says that the nodes which match and have free slots hold a task of the same anti-affinity key.
 	AntiAffinity Reason = "ANTI_AFFINITY"
-	// NodesAvoided says that the nodes that match and have room are those that the task crashed, and that others could
-	// run it later.
+	// NodesAvoided says that the task has crashed the nodes which match and have free slots. Others could run it later.
 	NodesAvoided Reason = "NODES_AVOIDED"
-	// NodesRateLimited says that the nodes that match and have room have no token of their rate limit.
+	// NodesRateLimited says that the nodes which match and have free slots are at their rate limits.
 	NodesRateLimited Reason = "NODES_RATE_LIMITED"
-	// NodesFull says that all nodes that match are full, or kept free for a task that must be alone.
+	// NodesFull says that all nodes which match are full, or kept free for a task that must be alone.
 	NodesFull Reason = "NODES_FULL"
 )

@@ -18,16 +18,17 @@ var roundRobin = definition{
 // rotating is the chooser of ROUND_ROBIN.
 type rotating struct {
 	ranking
-	highest int64 // count of a member that was seen
+	highest int64 // highest count of any member so far
 }
 
+// count returns the count of a node. It first raises the count, so that the node is owed no more than its capacity.
 func (r *rotating) count(n *node) float64 {
 	r.highest = max(r.highest, n.served)
-	n.served = max(n.served, r.highest-int64(n.capacity)) // what it is owed at most
+	n.served = max(n.served, r.highest-int64(n.capacity))
 	return float64(n.served)
 }
 
-// Served is how many tasks ROUND_ROBIN counts for a node; 0 for one that is not there.
+// Served returns the round-robin count of a node, or 0 for an unknown id.
 func (c *Cluster) Served(id string) int64 {
 	i, ok := c.ids[id]
 	if !ok {
@@ -37,7 +38,7 @@ func (c *Cluster) Served(id string) int64 {
 	return c.nodes[i].served
 }
 
-// Recount corrects how many tasks ROUND_ROBIN counts for a node.
+// Recount adds to the round-robin count of a node. The count does not fall below 0. An unknown id is ignored.
 func (c *Cluster) Recount(id string, by int64) {
 	i, ok := c.ids[id]
 	if !ok || by == 0 {

@@ -35,7 +35,8 @@ var spread = definition{
 		for i, g := range order {
 			g.at = i
 		}
-		return func(n *node) float64 { return float64(groups[n.labels[x.by]].at)*(2*task.MaxSlots) + n.ratio() }, func(n *node) string {
+		rank := func(n *node) float64 { return float64(groups[n.labels[x.by]].at)*(2*task.MaxSlots) + n.ratio() }
+		return rank, func(n *node) string {
 			g := groups[n.labels[x.by]]
 			where := x.by + " " + g.value
 			if g.value == "" {
@@ -46,28 +47,27 @@ var spread = definition{
 	},
 }
 
-// spreading is the chooser of SPREAD: of the values of a label, the one whose nodes have the least load together; of
-// its nodes, the one with the least load relative to its capacity. Nodes without the label are as those with an empty
-// value.
+// spreading is the chooser of SPREAD. It picks the value of a label whose nodes have the least load together, and of
+// these nodes the one with the lowest ratio. Nodes without the label count as nodes with an empty value.
 type spreading struct {
 	*stage
 	groups  map[string]*group
 	of      map[int32]part // by node
-	open    []*group       // a heap of those that may have nodes that fit
-	skipped []*group       // whose nodes the present request excludes
+	open    []*group       // a heap of the groups that may have nodes that fit
+	skipped []*group       // groups whose nodes the present request excludes
 }
 
-// group is the nodes with one value.
+// group is the nodes with one value of the label.
 type group struct {
 	value   string
 	load    int   // slots in use on all of them
 	last    int64 // the number of the last placement on one of them
 	members int
 	nodes   ranking
-	at      int // in open; -1 = not there
+	at      int // index in open; -1 = not there
 }
 
-// part is what a node adds to a group.
+// part is the contribution of a node to its group.
 type part struct {
 	group *group
 	load  int
@@ -131,7 +131,7 @@ func (s *spreading) drop(i int32) {
 	delete(s.groups, g.value)
 }
 
-// fix puts a group into its place.
+// fix restores the heap after a change of a group.
 func (s *spreading) fix(g *group) {
 	switch {
 	case g.at >= 0:
@@ -162,7 +162,7 @@ func (s *spreading) pick(q *Request) int32 {
 
 func (s *spreading) any() bool { return s.pick(nil) >= 0 }
 
-// Len, Less, Swap, Push and Pop are for container/heap.
+// Len, Less and Swap implement heap.Interface.
 func (s *spreading) Len() int { return len(s.open) }
 
 func (s *spreading) Less(i, j int) bool { return s.open[i].compare(s.open[j]) < 0 }

@@ -1,15 +1,15 @@
 package placement
 
-// The stages of a candidate set. They are asked in turn; the first that has a node gives it.
+// The stages of a candidate set. They are asked in order. The first stage that has a node decides.
 const (
-	stageIdle  = iota // nodes that have nothing
-	stageSlots        // nodes that have free slots
-	stageOnce         // nodes that have free to queue what begins after one run
-	stageDeep         // nodes that have free to queue
+	stageIdle  = iota // nodes without tasks
+	stageSlots        // nodes with free slots
+	stageOnce         // nodes with free prefetch, up to their capacity
+	stageDeep         // nodes with free prefetch
 	stageCount
 )
 
-// asks reports whether a request goes to a stage.
+// uses reports whether a request may use a stage.
 func (q *Request) uses(kind int) bool {
 	switch kind {
 	case stageOnce:
@@ -20,28 +20,28 @@ func (q *Request) uses(kind int) bool {
 	return true
 }
 
-// chooser picks among the nodes of one stage by a strategy. It may hold nodes that do not fit any more, and drops them
-// when it comes to them; the candidate set adds them again when they may fit.
+// chooser picks among the nodes of one stage by a strategy. It may hold nodes that do not fit any more. It drops them
+// when it comes to them, and the candidate set adds them again when they may fit.
 type chooser interface {
-	// add says that a member is new, has changed or may fit by now.
+	// add adds a member that is new, has changed or may fit again.
 	add(i int32)
-	// drop says that a node is no member any more.
+	// drop removes a node that may not be a member any more.
 	drop(i int32)
 	// pick returns the best node that fits and is not excluded, or -1. It places nothing.
 	pick(q *Request) int32
-	// any reports whether pick would give a node. It draws no lots.
+	// any reports whether pick would return a node. It uses no random numbers.
 	any() bool
 }
 
-// stage is the nodes of a candidate set that fit in one way.
+// stage is one stage of a candidate set.
 type stage struct {
 	c       *Cluster
 	p       *candidates
 	kind    int
-	chooser chooser // nil = not asked yet
+	chooser chooser // nil until the stage is asked first
 }
 
-// ready returns the chooser, which is made when the stage is asked first.
+// ready returns the chooser. The first call creates it.
 func (s *stage) ready() chooser {
 	if s.chooser == nil {
 		s.chooser = s.p.plan.choose(s)
@@ -52,14 +52,15 @@ func (s *stage) ready() chooser {
 	return s.chooser
 }
 
-// fits reports whether a member can take a task of the candidate set in this stage.
+// fits reports whether a member can take a task of the candidate set in this stage now.
 func (s *stage) fits(n *node) bool { return s.p.fits(n, s.kind) }
 
+// fits reports whether a member can take a task of the candidate set in a stage now.
 func (p *candidates) fits(n *node, kind int) bool {
 	return !n.rateLimited && !n.kept && p.hasSlots(n, kind)
 }
 
-// room reports whether a member has room for a task of the candidate set.
+// hasSlots reports whether a member has enough free slots for a task of the candidate set in a stage.
 func (p *candidates) hasSlots(n *node, kind int) bool {
 	free := n.capacity - n.load
 	switch kind {
@@ -75,7 +76,7 @@ func (p *candidates) hasSlots(n *node, kind int) bool {
 	return free >= p.width && p.classFits(n)
 }
 
-// classFits reports whether a node has room for a task of the candidate set beside others of the class.
+// classFits reports whether a node has enough free slots of the class for a task of the candidate set.
 func (p *candidates) classFits(n *node) bool {
 	if !n.limited {
 		return true

@@ -16,7 +16,9 @@ var sticky = definition{
 			return leastTasks.score(x)
 		}
 		key := hash(x.q.StickyKey)
-		order := slices.SortedFunc(slices.Values(x.members), func(a, b *node) int { return cmp.Compare(affinity(key, hash(b.id)), affinity(key, hash(a.id))) })
+		order := slices.SortedFunc(slices.Values(x.members), func(a, b *node) int {
+			return cmp.Compare(affinity(key, hash(b.id)), affinity(key, hash(a.id)))
+		})
 		place := make(map[*node]int, len(order))
 		for i, n := range order {
 			place[n] = i + 1
@@ -27,12 +29,12 @@ var sticky = definition{
 	},
 }
 
-// affinity is how much a key wants a node (rendezvous hashing): of all nodes, the key goes to the one that it wants
-// most. Where a node goes, only its own keys move.
+// affinity returns the affinity of a key to a node, by the hashes of both (rendezvous hashing). A key goes to the node
+// of the highest affinity. When a node leaves, only its own keys move.
 func affinity(key, node uint64) uint64 { return mix(key ^ node) }
 
-// sticking is the chooser of STICKY: the node that the key wants most of those that fit. A request without a key goes
-// by LEAST_TASKS.
+// sticking is the chooser of STICKY. It picks the node of the highest affinity among those that fit. A request without
+// a key is placed as by LEAST_TASKS.
 type sticking struct {
 	ranking
 	open   drawing // the members that may fit
@@ -63,7 +65,7 @@ func (s *sticking) pick(q *Request) int32 {
 	}
 	for _, i := range f.nodes {
 		if i < 0 {
-			return -1 // these were all
+			return -1 // there are no more members
 		}
 		if s.takes(i) {
 			return i
@@ -77,7 +79,7 @@ func (s *sticking) takes(i int32) bool {
 	return s.fits(n) && !s.c.excluded(n)
 }
 
-// refresh takes in who the members are.
+// refresh reads the members of the present epoch.
 func (s *sticking) refresh() {
 	s.epoch, s.nodes, s.hashes = s.p.epoch, s.nodes[:0], s.hashes[:0]
 	s.hash = newByNode[uint64](len(s.c.nodes), s.p.members.size())
@@ -89,7 +91,7 @@ func (s *sticking) refresh() {
 	}
 }
 
-// first looks at all members that may fit, for a key whose favourites are full.
+// first picks among all members that may fit, for a key whose favourites are full.
 func (s *sticking) first(key uint64) int32 {
 	best, most := int32(-1), uint64(0)
 	for at, i := range slices.Backward(s.open.list) {
@@ -106,24 +108,24 @@ func (s *sticking) first(key uint64) int32 {
 	return best
 }
 
-// Sizes of the memory of favourites.
+// Sizes of favourites.
 const (
 	favouriteNodes = 12
 	favouriteWays  = 4
 	favouriteSets  = 1 << 13
 )
 
-// favourites remembers the nodes that keys want most. It holds 32,768 keys; of those that share a place the least
-// recently used one goes.
+// favourites caches the nodes of the highest affinity for each key. It is a set-associative cache of 32,768 keys, and
+// each set drops its least recently used key.
 type favourites [][favouriteWays]favourite
 
-// favourite is what a key wants.
+// favourite is the entry of a key.
 type favourite struct {
 	key, epoch uint64                // epoch of the members that it was found among
-	nodes      [favouriteNodes]int32 // the most wanted first; -1 = there are no more
+	nodes      [favouriteNodes]int32 // by falling affinity; -1 = there are no more
 }
 
-// find returns the entry of a key, and whether it is filled in for members of this age.
+// find returns the entry of a key, and whether it is filled in for the members of an epoch.
 func (f *favourites) find(key, epoch uint64) (*favourite, bool) {
 	if *f == nil {
 		*f = make(favourites, favouriteSets)
@@ -143,7 +145,7 @@ func (f *favourites) find(key, epoch uint64) (*favourite, bool) {
 	return &set[0], found
 }
 
-// fill finds what a key wants most.
+// fill fills in the nodes of the highest affinity.
 func (e *favourite) fill(key uint64, s *sticking) {
 	var wants [favouriteNodes]uint64
 	count := 0

@@ -6,48 +6,49 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Strategy names a way to pick among the nodes that can run a task: a name of Strategies; SPREAD may name another label
-// than "zone", as SPREAD:rack; and IDLE| before any of them takes the idle nodes first, and then all.
+// Strategy names a way to pick among the nodes that can run a task. It is one of Strategies. SPREAD may name another
+// label than "zone", as in SPREAD:rack. The prefix IDLE| picks among the idle nodes first.
 type Strategy string
 
 // The strategies.
 const (
-	// LeastTasks picks the node with the least load relative to its capacity; equal ones in turn.
+	// LeastTasks picks the node with the least load relative to its capacity. Equal nodes take turns.
 	LeastTasks Strategy = "LEAST_TASKS"
-	// RoundRobin returns every node the same number of tasks. A node that joins begins with the lowest number of the
-	// others; a node that was full is owed what it missed, up to its capacity.
+	// RoundRobin gives every node the same number of tasks. A node that joins begins with the lowest count of the
+	// others. A node that was full is owed the tasks that it missed, up to its capacity.
 	RoundRobin Strategy = "ROUND_ROBIN"
-	// Random picks any node with a free slot, each as likely as the others.
+	// Random picks any node with a free slot, all with the same probability.
 	Random Strategy = "RANDOM"
 	// PowerOfTwo draws two nodes with a free slot and picks the one with the least load relative to its capacity.
 	PowerOfTwo Strategy = "POWER_OF_TWO"
-	// LeastLoad picks the node whose machine has the least to do, by its own readings of cpu and memory and what was
-	// sent to it since. The older a reading is, the more the load relative to the capacity counts instead; a reading of
-	// 10 s counts half.
+	// LeastLoad picks the node whose machine is the least loaded, by its own readings of CPU and memory and by the
+	// slots that were sent to it since. The older a reading is, the more the load relative to the capacity counts
+	// instead. A reading that is 10 s old counts half.
 	LeastLoad Strategy = "LEAST_LOAD"
-	// Binpack picks the node with the most load relative to its capacity, so that others stay empty and can be taken
-	// away.
+	// Binpack picks the node with the most load relative to its capacity, so that other nodes stay empty and can be
+	// shut down.
 	Binpack Strategy = "BINPACK"
-	// Sticky picks the same node for the same sticky key as long as it has a free slot, and else the next one in the
-	// key's order. Where a node goes, only its own keys move. A task without a key goes by LEAST_TASKS.
+	// Sticky picks the same node for the same sticky key as long as that has a free slot, and otherwise the next one in
+	// the key's order. When a node leaves, only its own keys move. A task without a key is placed as by LEAST_TASKS.
 	Sticky Strategy = "STICKY"
-	// Spread picks the value of a label (zone, or as SPREAD:rack says) whose nodes have the least load together, and of
-	// them the one with the least load relative to its capacity. Nodes without the label are one value.
+	// Spread picks the value of a label (zone, or rack for SPREAD:rack) whose nodes have the least load together. Of
+	// these nodes it picks the one with the least load relative to its capacity. Nodes without the label form one
+	// group.
 	Spread Strategy = "SPREAD"
 )
 
-// definition is how a strategy works. Each has a file of its own and a line in the table.
+// definition defines a strategy. Each strategy has a file of its own and a line in the table.
 type definition struct {
 	name  Strategy
-	label string // the label that it goes by if its name does not say another; empty = it goes by none
-	// every says that placing can make a node a better pick, or that its pick depends on more than the node: its
-	// candidate sets hear of every change of a node, not only of those that make it a better one.
+	label string // the default label; empty = the strategy uses no label
+	// every means that candidate sets read the log of all changes. A strategy needs it if placing a task can make a
+	// node a better pick, or if a pick depends on other nodes.
 	every bool
-	// steady says that of equal nodes the one with the least id is picked, and not each in its turn.
+	// steady means that of equal nodes the one with the lowest id is picked. Otherwise they take turns.
 	steady bool
-	// choose makes the chooser of one stage of a candidate set.
+	// choose returns a new chooser for a stage of a candidate set.
 	choose func(s *stage) chooser
-	// score returns a node's place in the order, least first, and says it in words. It is for explanations only.
+	// score returns the rank of the nodes and a description of a node for people. It is for explanations only.
 	score func(x *scan) (rank, func(n *node) string)
 }
 
@@ -63,13 +64,13 @@ var table = []*definition{
 	&spread,
 }
 
-// aliases are other spellings of names.
+// aliases are other names of strategies.
 var aliases = map[string]Strategy{"LEAST_LOADED": LeastTasks}
 
-// idleFirst is what the name of a strategy begins with that takes idle nodes first.
+// idleFirst is the prefix of strategies that pick among the idle nodes first.
 const idleFirst = "IDLE|"
 
-// Strategies lists the names of the strategies.
+// Strategies returns the names of the strategies.
 func Strategies() []Strategy {
 	names := make([]Strategy, len(table))
 	for i, d := range table {
@@ -78,18 +79,18 @@ func Strategies() []Strategy {
 	return names
 }
 
-// ParseStrategy reads a strategy's name without regard to case, with hyphens for underscores or without, and returns
-// its one spelling; LEAST_LOADED is LEAST_TASKS. It reports false for one that there is not.
+// ParseStrategy returns the canonical name of a strategy. It ignores case, accepts hyphens for underscores, and accepts
+// LEAST_LOADED for LEAST_TASKS. It reports false for an unknown strategy.
 func ParseStrategy(name string) (Strategy, bool) {
 	p, ok := parse(table, name)
 	return p.name(), ok
 }
 
-// plan is a strategy's name taken apart.
+// plan is the parsed name of a strategy.
 type plan struct {
 	*definition
 	idle bool
-	by   string // the label that it goes by
+	by   string // the label that it uses
 }
 
 func parse(table []*definition, name string) (plan, bool) {
@@ -119,7 +120,7 @@ func parse(table []*definition, name string) (plan, bool) {
 	return p, false
 }
 
-// name is the one spelling.
+// name returns the canonical name.
 func (p plan) name() Strategy {
 	name := p.definition.name
 	if p.by != p.label {
@@ -131,7 +132,7 @@ func (p plan) name() Strategy {
 	return name
 }
 
-// isLabel reports whether a text is the key of a label: a selector that asks for just that.
+// isLabel reports whether a text is the key of a label: a selector that requires just this key.
 func isLabel(key string) bool {
 	s, err := task.ParseSelector(key)
 	return err == nil && key != "" && s.String() == key && !strings.ContainsAny(key, "!=<>(), ")
