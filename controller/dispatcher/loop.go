@@ -32,6 +32,7 @@ func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
 		Name:    "dispatcher",
 		Wakes:   []loop.Wake{wakes.Stored, wakes.Capacity},
 		Step:    r.step,
+		Backoff: loop.Backoff{First: loop.DefaultFirst, Max: loop.DefaultMax},
 		Failure: "a dispatch round failed; it will be tried again",
 		End:     func(context.Context) { d.metrics.setThrottle(0, 0) }, // what another leader has sent is not this one's
 	}

@@ -32,17 +32,14 @@ func (m *Monitor) Loop(membership, desired loop.Wake, interval time.Duration) lo
 		Name:    "monitor",
 		Wakes:   []loop.Wake{membership, desired},
 		Step:    r.step,
-		Backoff: loop.Backoff{First: interval, Max: interval},
 		Failure: "a round of the monitor failed; it will be tried again",
 	}
 }
 
 func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
 	if by != nil && by == r.desired {
-		if err := r.Desired(ctx); err != nil {
-			return loop.Next{}, err
-		}
-		return loop.After(r.due - r.clock.Boot()).RestFirst(desiredGap), nil
+		err := r.Desired(ctx) // that it succeeds does not show that rounds do
+		return loop.After(r.due - r.clock.Boot()).RestFirst(desiredGap).KeepBackoff().Regardless(), err
 	}
 	soon, err := r.Round(ctx)
 	wait := r.interval
@@ -53,7 +50,8 @@ func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
 		r.pause = firstPause
 	}
 	r.due = r.clock.Boot() + wait
-	return loop.After(wait), err
+	// A dependency that is down fails each round. Wakes count all the same: a round needs several dependencies.
+	return loop.After(wait).Regardless(), err
 }
 
 // recallGap is the least time between two recalls, recallEvery the time between them while nobody asks for one.

@@ -210,3 +210,43 @@ func TestManyRequestsHideNone(t *testing.T) {
 		t.Errorf("%d of %d requests were forwarded", len(told), n)
 	}
 }
+
+// desiredReads counts the reads of desired states.
+type desiredReads struct {
+	*memory.Store
+	n atomic.Int64
+}
+
+func (d *desiredReads) Desired(ctx context.Context, limit int) ([]task.Task, error) {
+	d.n.Add(1)
+	return d.Store.Desired(ctx, limit)
+}
+
+// While the registry is down every round fails. What people ask for does not wait for the next one.
+func TestDesiredStatesDoNotWaitForARegistryThatIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		clock := nodetest.NewClock()
+		reg := registrymemory.New(clock)
+		reg.SetDown(true)
+		s := &desiredReads{Store: memory.New()}
+		f := fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: 3 * time.Second, Protocol: 1})
+		m := monitor.New(monitor.Config{ResendAfter: resend, Compare: time.Hour, Retention: time.Hour}, s, reg, f, &wire{},
+			&counting{Registry: reg}, &tide{}, &lease{}, clock, func() {}, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done, desired := make(chan struct{}), loop.NewWake()
+		go func() {
+			defer close(done)
+			loop.NewRunner(clock, slog.New(slog.DiscardHandler)).Run(ctx, m.Loop(nil, desired, time.Hour))
+		}()
+		synctest.Wait()
+		before := s.n.Load()
+		desired.Signal()
+		synctest.Wait()
+		if s.n.Load() != before+1 {
+			t.Error("desired states wait for the next round")
+		}
+		cancel()
+		<-done
+	})
+}

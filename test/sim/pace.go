@@ -29,7 +29,10 @@ type paced struct {
 // pace puts the checks around a loop's step, and takes guards out.
 func (c *controller) pace(l loop.Loop) loop.Loop {
 	p, step, leads := &paced{controller: c, name: l.Name}, l.Step, c.session
-	least := l.Backoff.Pause(1, 0) * leastFailed / 100
+	least := time.Duration(0)
+	if l.Backoff != (loop.Backoff{}) { // without one, a loop keeps its own pace
+		least = l.Backoff.Pause(1, 0) * leastFailed / 100
+	}
 	if c.guards.noPause {
 		l.Backoff = loop.Backoff{First: time.Millisecond, Max: time.Millisecond}
 	}
