@@ -16,7 +16,7 @@ import (
 
 func priority(p int) func(*task.Task) { return func(t *task.Task) { t.Priority = p } }
 
-// finish ends all that the node holds, as far as the leader knows.
+// finish ends all tasks that are on the node, and reports it to the leader.
 func (b *bundle) finish(t *testing.T, k fleet.Key) {
 	t.Helper()
 	var done []task.Task
@@ -33,8 +33,8 @@ func (b *bundle) finish(t *testing.T, k fleet.Key) {
 	}
 }
 
-// Tasks that cannot be placed stand at the head; behind them there is more than the nodes can take. A task that comes
-// between the two goes before all that stand behind it.
+// Tasks that cannot be placed are at the head, and more than the nodes can take are behind them. A new task that is
+// ordered between the two is placed before all that are behind it.
 func TestATaskOfHigherPriorityIsNotPassedOverBehindOnesThatCannotBePlaced(t *testing.T) {
 	t.Parallel()
 	k := fleet.Key{Node: "n1", Incarnation: "n1-1"}
@@ -54,7 +54,7 @@ func TestATaskOfHigherPriorityIsNotPassedOverBehindOnesThatCannotBePlaced(t *tes
 		b.finish(t, k)
 		round()
 	}
-	// The way past those that cannot be placed is four pages long: it is gone again after as many rounds.
+	// Those that cannot be placed fill four pages. After as many rounds the dispatcher is past them again.
 	if rounds > 10 {
 		t.Errorf("it was placed in round %d, after %d tasks of lower priority", rounds, 8*rounds)
 	}
@@ -68,8 +68,7 @@ func TestATaskOfHigherPriorityIsNotPassedOverBehindOnesThatCannotBePlaced(t *tes
 	}
 }
 
-// Room to queue is for classes of short runs. Where only that is left, a backlog of long ones is not read from end to
-// end.
+// Prefetching is for classes of short runs. If no slot is free, a backlog of long runs is not read from end to end.
 func TestRoomToQueueAloneReadsNoBacklog(t *testing.T) {
 	t.Parallel()
 	n := node("n1", 4, "short", "long")
@@ -93,14 +92,14 @@ func TestRoomToQueueAloneReadsNoBacklog(t *testing.T) {
 	if b.store.pages > 3 {
 		t.Errorf("%d pages read in %d rounds to fill four slots", b.store.pages, rounds)
 	}
-	// Short ones at the head are queued all the same.
+	// Short ones at the head are prefetched all the same.
 	b.submit(t, "short", 10, priority(9))
 	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 4 {
-		t.Errorf("%+v %v, want the room to queue filled", out, err)
+		t.Errorf("%+v %v, want as many as the node prefetches", out, err)
 	}
 }
 
-// When publishing fails, a round does not claim page after page only to give it all back.
+// When publishing fails, a round does not claim page after page only to unclaim all of it.
 func TestARoundEndsWhenPublishingFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 10_000, "a"))
@@ -112,7 +111,7 @@ func TestARoundEndsWhenPublishingFails(t *testing.T) {
 	}
 }
 
-// A node to which nothing can be sent gets nothing until it has been heard of again.
+// A node that cannot be reached gets no tasks until it sends a heartbeat.
 func TestANodeThatNothingReachesIsLeftOutUntilItsNextHeartbeat(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 10, "a"))
@@ -122,13 +121,13 @@ func TestANodeThatNothingReachesIsLeftOutUntilItsNextHeartbeat(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	if out, err := b.d.Round(t.Context(), true); err != nil || out.Failed != 0 || b.get(t, id).Attempt != 1 {
-		t.Fatalf("%+v %v: it was tried again at once", out, err)
+		t.Fatalf("%+v %v: it was retried at once", out, err)
 	}
 	b.wire.outcome, b.wire.err = transport.Sent, nil
 	n := node("n1", 10, "a")
 	n.Counter = 2
 	if woken, _ := b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot()); !woken {
-		t.Error("nobody is told that it takes work again")
+		t.Error("no signal that it takes work again")
 	}
 	out, err := b.d.Round(t.Context(), true)
 	if err != nil || out.Placed != 0 || out.Next <= 0 {
@@ -140,7 +139,7 @@ func TestANodeThatNothingReachesIsLeftOutUntilItsNextHeartbeat(t *testing.T) {
 	}
 }
 
-// stubborn is a store that will never take a change of one task.
+// stubborn is a store that refuses every change of one task.
 type stubborn struct {
 	*memory.Store
 	id string
@@ -155,7 +154,7 @@ func (s *stubborn) Apply(ctx context.Context, changes []task.Change) (int, error
 	return n, err
 }
 
-// A document that the store refuses to change holds up no other, be it claimed or ended.
+// A document that the store refuses to change delays no other, whether the change is a claim or an end.
 func TestADocumentThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*task.Task){
@@ -167,7 +166,7 @@ func TestADocumentThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
 			b := setup(t, node("n1", 10, "a"))
 			ids := b.submit(t, "a", 5)
 			b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.CreateDateTime = "bad", 1 }, change)
-			d := b.on(&stubborn{b.store.Store, "bad"}, "l2")
+			d := b.dispatcherOn(&stubborn{b.store.Store, "bad"}, "l2")
 			for range 3 {
 				if out, err := d.Round(t.Context(), true); err != nil || out.More {
 					t.Fatalf("%+v %v", out, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// While something is handed out bit by bit, an explanation does not flicker: at no moment is a task said to be ready
-// that the next round leaves waiting.
+// An explanation does not flicker while a resource becomes free bit by bit. A task is never explained as ready if the
+// next round does not place it.
 func TestNoTaskIsSaidToBeReadyThatTheNextRoundLeavesWaiting(t *testing.T) {
 	t.Parallel()
 	class := store.Dispatcher{Version: 1, ClassRates: map[string]store.Rate{"a": {PerSecond: 20, Burst: 1}}}

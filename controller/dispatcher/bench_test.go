@@ -15,8 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// crowd is a dispatcher on a store with n tasks that wait and that a node of one slot can run one after the other, and
-// others that nothing can.
+// crowd is a dispatcher on a store with n waiting tasks that a node of one slot can run one after the other, and others
+// that no node can run.
 func crowd(b *testing.B, n, hopeless int) *bundle {
 	b.Helper()
 	bun := setup(b, node("n1", 1, "a"))
@@ -40,7 +40,7 @@ func crowd(b *testing.B, n, hopeless int) *bundle {
 	return bun
 }
 
-// serve ends the task that runs and places the next one.
+// serve ends the running task and places the next one.
 func (b *bundle) serve(tb testing.TB) { tb.Helper(); b.serveAfter(tb, true) }
 
 func (b *bundle) serveAfter(tb testing.TB, list bool) {
@@ -59,8 +59,8 @@ func (b *bundle) serveAfter(tb testing.TB, list bool) {
 	}
 }
 
-// BenchmarkBacklog says how much longer it takes to place one task while 1,000,000 wait than while 1,000 do, as the
-// ratio of the two within one run; the goal is 1.5.
+// BenchmarkBacklog compares how long it takes to place one task while 1,000,000 wait and while 1,000 wait. It reports the
+// ratio of the two within one run. The goal is 1.5.
 func BenchmarkBacklog(b *testing.B) {
 	small, large := crowd(b, 1000, 0), crowd(b, 1_000_000, 0)
 	var times [2]time.Duration
@@ -80,8 +80,8 @@ func BenchmarkBacklog(b *testing.B) {
 	b.ReportMetric(float64(times[1].Nanoseconds())/float64(n), "ns/large")
 }
 
-// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that nothing can run, of ten priorities above and
-// below theirs.
+// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that no node can run, of ten priorities above and below
+// theirs.
 func BenchmarkHopeless(b *testing.B) {
 	bun := crowd(b, 10_000, 990_000)
 	before := bun.store.pages
@@ -97,7 +97,7 @@ func BenchmarkHopeless(b *testing.B) {
 }
 
 func BenchmarkRound(b *testing.B) {
-	bun := &bundle{store: &faulty{Store: memory.New()}, wire: &wire{sent: map[string][]string{}, claims: map[string]int{}}, lease: &lease{left: time.Hour}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000))}
+	bun := &bundle{store: &faulty{Store: memory.New()}, wire: &wire{sent: map[string][]string{}, claims: map[string]int{}}, lease: &lease{remaining: time.Hour}, clock: clocktest.New(time.UnixMilli(1_700_000_000_000))}
 	bun.fleet = fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})
 	bun.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", 16, "a"), node("n2", 16, "a")}}, bun.clock.Boot(), bun.clock.Boot())
 	d := bun.dispatcher("l1")
@@ -126,9 +126,8 @@ func BenchmarkRound(b *testing.B) {
 	b.ReportMetric(float64(32*b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkQueues places tasks one by one where there are 99,000 queues: of one key each, each of which could be next;
-// or of a namespace each, of which none can run, beside the one that moves. It says what a look at the status costs,
-// too.
+// BenchmarkQueues places tasks one by one beside 99,000 queues. Either each has a key of its own and could be next, or each
+// has a namespace of its own and is blocked, beside one queue that is not. It also measures Status.
 func BenchmarkQueues(b *testing.B) {
 	const queues = 99_000
 	for name, c := range map[string]struct {
@@ -163,7 +162,7 @@ func BenchmarkQueues(b *testing.B) {
 				bun.serveAfter(b, false)
 			}
 		})
-		b.Run(name+"/anew", func(b *testing.B) { // as one round a second does
+		b.Run(name+"/anew", func(b *testing.B) { // as the round at each interval does
 			n := node("n1", 1, "a")
 			for b.Loop() {
 				bun.clock.Advance(time.Second)

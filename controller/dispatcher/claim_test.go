@@ -106,21 +106,21 @@ func TestAfterItsLeaseALeaderGivesNothingBack(t *testing.T) {
 	d := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: "l1", TaskMaxBytes: 1024}, b.store, b.fleet, ending, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	if _, err := d.Round(t.Context(), true); !errors.Is(err, dispatcher.ErrNotLeading) {
-		t.Fatalf("error %v, want that it leads no more", err)
+		t.Fatalf("error %v, want ErrNotLeading", err)
 	}
 	if got := b.get(t, id); got.LifecycleStatus != task.Assigning {
-		t.Fatalf("task %s: another leader may have sent it meanwhile", got.LifecycleStatus)
+		t.Fatalf("task %s: another leader may have sent it in the meantime", got.LifecycleStatus)
 	}
 }
 
-// endingWire is a transport whose answer comes when the leadership is over.
+// endingWire is a transport that answers after the end of the leadership.
 type endingWire struct {
 	*wire
 	lease *lease
 }
 
 func (w *endingWire) Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result {
-	w.lease.left = 0
+	w.lease.remaining = 0
 	return w.wire.Assign(ctx, term, batches)
 }
 
@@ -134,7 +134,7 @@ func TestClaimsLostToAnotherAreReadBack(t *testing.T) {
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	out, err := d.Round(t.Context(), true)
 	if err != nil || out.Placed != 2 {
-		t.Fatalf("%+v %v, want the two that were left", out, err)
+		t.Fatalf("%+v %v, want the other two", out, err)
 	}
 	for i, id := range ids {
 		own := strings.HasPrefix(b.get(t, id).ClaimID, "l1-")
@@ -172,7 +172,7 @@ func TestS4_TwoControllersAssignEachTaskOnce(t *testing.T) {
 	b.submit(t, "a", n)
 	var wg sync.WaitGroup
 	for _, id := range []string{"l1", "l2"} {
-		// Each leader has its own picture, as two processes have.
+		// Each leader has a fleet of its own, as in two processes.
 		f := fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1})
 		f.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{node("n1", n, "a"), node("n2", n, "a")}}, b.clock.Boot(), b.clock.Boot())
 		d := dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: id, TaskMaxBytes: 1024}, b.store.Store, f, b.wire, b.lease,
@@ -206,7 +206,7 @@ func TestAWithoutALeaseNothingIsClaimed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 10, "a"))
 	b.submit(t, "a", 1)
-	b.lease.left = 0
+	b.lease.remaining = 0
 	if _, err := b.d.Round(t.Context(), true); !errors.Is(err, dispatcher.ErrNotLeading) {
 		t.Fatalf("error %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Each case places one task of the class a ("ahead") before it asks why another one waits.
+// Each case places one task of class a ("ahead"), then explains why another one waits.
 func TestWhatKeepsATaskWaitingIsSaidInWords(t *testing.T) {
 	t.Parallel()
 	type change = func(*task.Task)
@@ -22,7 +22,7 @@ func TestWhatKeepsATaskWaitingIsSaidInWords(t *testing.T) {
 	draining.State = registry.Draining
 	for name, c := range map[string]struct {
 		node       registry.Node
-		before     store.Dispatcher // while the one ahead is placed
+		before     store.Dispatcher // in force while "ahead" is placed
 		set        store.Dispatcher
 		ahead      []change
 		waits      []change

@@ -9,10 +9,10 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// tooBig makes a task that can never run.
+// tooBig makes a task too big to ever run.
 func tooBig(t *task.Task) { t.Attachments = []byte(`"` + strings.Repeat("x", 1024) + `"`) }
 
-// rounds makes rounds as long as there is more, and says how many tasks they placed.
+// rounds makes rounds until there is no more to look at, and returns how many tasks they placed.
 func (b *bundle) rounds(t *testing.T, list bool) int {
 	t.Helper()
 	placed := 0
@@ -30,21 +30,21 @@ func (b *bundle) rounds(t *testing.T, list bool) int {
 	return 0
 }
 
-// A call of the store carries so many changes at most: what is more comes in the next call.
+// One call of the store has at most store.MaxBatch changes. The rest follow in the next call.
 func TestMoreTasksEndThanOneCallOfTheStoreCarries(t *testing.T) {
 	t.Parallel()
-	const queues, each = 700, 3
+	const queues, perQueue = 700, 3
 	b := setup(t, node("n1", 8, "a"))
 	for i := range queues {
-		b.submit(t, "a", each, tooBig, namespace(fmt.Sprint(i)), named(fmt.Sprint(i, "-")))
+		b.submit(t, "a", perQueue, tooBig, namespace(fmt.Sprint(i)), named(fmt.Sprint(i, "-")))
 	}
 	b.rounds(t, true)
-	if counts, err := b.store.Counts(t.Context()); err != nil || counts[task.Failed] != queues*each {
+	if counts, err := b.store.Counts(t.Context()); err != nil || counts[task.Failed] != queues*perQueue {
 		t.Errorf("%v %v, want all of them failed", counts, err)
 	}
 }
 
-// However many tasks at the head of a queue can never run, they do not hide one that can, not even for an interval.
+// Tasks at the head of a queue that can never run, however many, do not hide one that can, not even for an interval.
 func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 1, "a"))
@@ -55,7 +55,7 @@ func TestTasksThatCanNeverRunDoNotHideTheOneBehindThem(t *testing.T) {
 	}
 }
 
-// A task whose deadline has passed is not sent any more, even if a person retries it: its node could only end it.
+// A task is not sent after its deadline, not even if somebody retries it: the node could only end it.
 func TestATaskIsNotPlacedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))
@@ -74,8 +74,8 @@ func TestATaskIsNotPlacedAfterItsDeadline(t *testing.T) {
 	}
 }
 
-// A task that fits into no event has been claimed when that shows. It ends with the reason, and nothing else is held up
-// by it, nor its node.
+// Only the publish after the claim shows that a task fits into no event. The task ends with that reason, and delays
+// neither other tasks nor its node.
 func TestATaskThatFitsIntoNoEventFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))
@@ -93,6 +93,6 @@ func TestATaskThatFitsIntoNoEventFails(t *testing.T) {
 	}
 	b.submit(t, "a", 1, named("next"))
 	if out, err := b.d.Round(t.Context(), true); err != nil || out.Placed != 1 {
-		t.Errorf("%+v %v: its node is left out", out, err)
+		t.Errorf("%+v %v: its node is excluded", out, err)
 	}
 }

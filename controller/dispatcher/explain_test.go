@@ -10,8 +10,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// While a rate drains queues, tokens come between two rounds. At no moment is a task said to be ready that the next
-// round does not place, nor is one that waits for the rate said to wait for something else.
+// While a rate limits queues, tokens come between two rounds. A task is never explained as ready if the next round does
+// not place it, and a task that waits for the rate is never explained by something else.
 func TestWhatWaitsForARateIsNeverSaidToBeReadyBeforeItIs(t *testing.T) {
 	t.Parallel()
 	rate := store.Rate{PerSecond: 10, Burst: 5}
@@ -93,7 +93,7 @@ func (b *bundle) saidToBeReady(t *testing.T, ids []string, want dispatcher.Reaso
 	return ready, listed
 }
 
-// A rate that has been taken away keeps nothing waiting, though the last round was ended by it.
+// A rate that was removed blocks nothing, even if it ended the last round.
 func TestARateThatIsTakenAwayIsNoReason(t *testing.T) {
 	t.Parallel()
 	slow := store.Rate{PerSecond: 0.01, Burst: 1}
@@ -123,7 +123,7 @@ func TestARateThatIsTakenAwayIsNoReason(t *testing.T) {
 	}
 }
 
-// A task behind those that get the tokens which have just come is told when the next one comes.
+// The explanation of a task behind those that get the current tokens says when the next token comes.
 func TestATaskBehindOthersKnowsWhenTheNextTokenComes(t *testing.T) {
 	t.Parallel()
 	rate := store.Rate{PerSecond: 1, Burst: 3}
@@ -140,7 +140,7 @@ func TestATaskBehindOthersKnowsWhenTheNextTokenComes(t *testing.T) {
 			for _, c := range []struct{ after, next time.Duration }{
 				{500 * time.Millisecond, 500 * time.Millisecond}, // there is no token
 				{time.Second, 500 * time.Millisecond},            // there is one
-				{10 * time.Second, 0},                            // there are as many as may be
+				{10 * time.Second, 0},                            // the bucket is full
 			} {
 				b.clock.Advance(c.after)
 				want := b.clock.Now().Add(c.next).UnixMilli()

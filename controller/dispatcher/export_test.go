@@ -12,7 +12,7 @@ func (d *Dispatcher) Holds() int {
 	return n
 }
 
-// Free returns how many queues a round looks at one by one, since nothing is known to keep them waiting.
+// Free returns how many queues a round checks one by one, since nothing is known to keep them waiting.
 func (d *Dispatcher) Free() int { return len(d.queues.unread.queues) + len(d.queues.open.queues) }
 
 // Overslept returns the queues that a round would leave parked although nothing keeps them waiting, and for how many

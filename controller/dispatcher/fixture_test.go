@@ -22,7 +22,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// wire is a transport that remembers what it was given, and answers as it is told.
+// wire is a transport that records what was sent and returns the given outcome.
 type wire struct {
 	mu      sync.Mutex
 	sent    map[string][]string // node -> task ids
@@ -59,16 +59,16 @@ func (w *wire) total() int {
 	return len(w.claims)
 }
 
-type lease struct{ left time.Duration }
+type lease struct{ remaining time.Duration }
 
 func (l *lease) Term() int64              { return 1 }
-func (l *lease) Remaining() time.Duration { return l.left }
+func (l *lease) Remaining() time.Duration { return l.remaining }
 
-// faulty is a store whose Apply fails, before or after it had its effect.
+// faulty is a store whose Apply fails, before or after it has taken effect.
 type faulty struct {
 	*memory.Store
 	before, after error
-	rival         func([]task.Change) // does something before what is applied
+	rival         func([]task.Change) // runs before the changes are applied
 	pages         int
 	read          int // tasks
 	applies       int
@@ -111,7 +111,7 @@ func setup(t testing.TB, nodes ...registry.Node) *bundle {
 		store: &faulty{Store: memory.New()},
 		fleet: fleet.New(fleet.Config{LostTimeout: time.Minute, StaleAfter: time.Hour, Protocol: 1}),
 		wire:  &wire{sent: map[string][]string{}, claims: map[string]int{}},
-		lease: &lease{left: time.Second},
+		lease: &lease{remaining: time.Second},
 		clock: clocktest.New(time.UnixMilli(1_700_000_000_000)),
 	}
 	b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: nodes}, b.clock.Boot(), b.clock.Boot())
@@ -119,10 +119,10 @@ func setup(t testing.TB, nodes ...registry.Node) *bundle {
 	return b
 }
 
-func (b *bundle) dispatcher(id string) *dispatcher.Dispatcher { return b.on(b.store, id) }
+func (b *bundle) dispatcher(id string) *dispatcher.Dispatcher { return b.dispatcherOn(b.store, id) }
 
-// on makes a dispatcher on a store of its own.
-func (b *bundle) on(s dispatcher.Store, id string) *dispatcher.Dispatcher {
+// dispatcherOn returns a dispatcher with a store of its own.
+func (b *bundle) dispatcherOn(s dispatcher.Store, id string) *dispatcher.Dispatcher {
 	return dispatcher.New(dispatcher.Config{Strategy: placement.LeastTasks, ID: id, TaskMaxBytes: 1024}, s, b.fleet, b.wire, b.lease,
 		b.clock, dispatcher.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }
@@ -175,7 +175,7 @@ func key(k string, limit int) func(*task.Task) {
 
 func named(prefix string) func(*task.Task) { return func(t *task.Task) { t.ID = prefix + t.ID } }
 
-// round makes a round and says what it did.
+// round makes a round and returns its outcome.
 func (b *bundle) round(t *testing.T) dispatcher.Outcome {
 	t.Helper()
 	out, err := b.d.Round(t.Context(), true)
@@ -185,7 +185,7 @@ func (b *bundle) round(t *testing.T) dispatcher.Outcome {
 	return out
 }
 
-// running returns the ids of the tasks that nodes hold, in order.
+// running returns the sorted ids of the tasks on nodes.
 func (b *bundle) running(t *testing.T) []string {
 	t.Helper()
 	var ids []string
@@ -197,7 +197,7 @@ func (b *bundle) running(t *testing.T) []string {
 	return ids
 }
 
-// end ends one task that a node holds.
+// end ends one task that is on a node.
 func (b *bundle) end(t *testing.T, id string) {
 	t.Helper()
 	tk := b.get(t, id)

@@ -21,9 +21,9 @@ import (
 func TestPausesKeepTasksWaitingAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		set  store.Dispatcher
-		want dispatcher.Reason
-		left int
+		set    store.Dispatcher
+		want   dispatcher.Reason
+		placed int
 	}{
 		"dispatcher": {store.Dispatcher{Paused: true}, dispatcher.DispatcherPaused, 0},
 		"class":      {store.Dispatcher{PausedClasses: []string{"a"}}, dispatcher.ClassPaused, 1},
@@ -35,15 +35,15 @@ func TestPausesKeepTasksWaitingAndNothingElse(t *testing.T) {
 			b.d.Use(c.set)
 			id := b.submit(t, "a", 1, namespace("shop"))[0]
 			b.submit(t, "b", 1)
-			if out := b.round(t); out.Placed != c.left || out.More {
-				t.Errorf("%+v, want %d placed", out, c.left)
+			if out := b.round(t); out.Placed != c.placed || out.More {
+				t.Errorf("%+v, want %d placed", out, c.placed)
 			}
 			tk := b.get(t, id)
 			if e := b.d.Explain(&tk); e.Reason != c.want || e.Text == "" || e.Help == "" {
 				t.Errorf("explained as %+v, want %s", e, c.want)
 			}
 			b.d.Use(store.Dispatcher{})
-			if out := b.round(t); out.Placed != 2-c.left {
+			if out := b.round(t); out.Placed != 2-c.placed {
 				t.Errorf("%+v after the pause", out)
 			}
 		})
@@ -85,8 +85,7 @@ func TestBackPressureStopsClaimsAndSlowsDownBefore(t *testing.T) {
 	}
 }
 
-// What waits in the deep queues of nodes is sent and not started, too: it must not come near to what back-pressure
-// allows.
+// Prefetched tasks are also sent and not started. They must not come near the limit of back-pressure.
 func TestDeepQueuesEndWhereBackPressureBegins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -109,7 +108,7 @@ func TestDeepQueuesEndWhereBackPressureBegins(t *testing.T) {
 	}
 }
 
-// Nothing of the many is read again and again to find the few, whatever keeps the many waiting.
+// Many blocked tasks are not read repeatedly to find a few that are not, whatever the reason.
 func TestC14_WhatCannotBePlacedIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*task.Task){
@@ -123,7 +122,7 @@ func TestC14_WhatCannotBePlacedIsNotRead(t *testing.T) {
 			b.d.Use(store.Dispatcher{Pools: map[string]int{"gpu": 1}, NamespaceLimits: map[string]int{"full": 1}})
 			b.submit(t, "a", 20_000, change, priority(9), named("many"))
 			b.round(t)
-			for _, id := range b.running(t) { // the one that may run does so all the time
+			for _, id := range b.running(t) { // with a limit, one of them runs all the time
 				if name == "class" || name == "labels" || name == "slots" {
 					t.Fatalf("%s runs", id)
 				}
@@ -165,8 +164,7 @@ func TestPrioritiesNamespacesAndAgeShareTheNodes(t *testing.T) {
 	}
 }
 
-// Queues of one length and one number of tasks stand in the order of their names, so that what people see does not jump
-// about.
+// Queues with the same number of tasks are sorted by name, so that the output is stable.
 func TestGroupsOfWhatWaitsAreInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 1, "a"))
@@ -184,7 +182,7 @@ func TestGroupsOfWhatWaitsAreInOrder(t *testing.T) {
 	}
 }
 
-// What a slow read of the settings brings is not put in force over what has been set since.
+// A slow read of the settings does not override newer ones.
 func TestOlderSettingsAreNotTakenOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 4, "a"))
@@ -205,6 +203,6 @@ func TestOlderSettingsAreNotTakenOver(t *testing.T) {
 		t.Errorf("%+v %v: an older version has undone the pause", out, err)
 	}
 	if b.d.Use(store.Dispatcher{Version: 3}); b.d.Status().Paused {
-		t.Error("a newer version is not taken over")
+		t.Error("a newer version is not in force")
 	}
 }

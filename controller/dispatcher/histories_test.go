@@ -19,7 +19,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// history is a random history of dispatchers on one store, with what fails on their way.
+// history is a random history of dispatchers on one store, with failures.
 type history struct {
 	*bundle
 	t    *testing.T
@@ -30,7 +30,7 @@ func histories(t *testing.T, nodes ...registry.Node) *history {
 	return &history{setup(t, nodes...), t, 0}
 }
 
-// add stores a task that a function changes first.
+// add stores a task, after applying a function to it.
 func (h *history) add(change func(*task.Task)) {
 	tk := task.Task{ID: fmt.Sprintf("t%05d", h.made), ClassName: "a", Mode: task.ModePassive, LifecycleStatus: task.Created, CreateDateTime: int64(1000 + h.made)}
 	h.made++
@@ -40,7 +40,7 @@ func (h *history) add(change func(*task.Task)) {
 	}
 }
 
-// fail lets what follows fail in some way, or not.
+// fail makes the next actions fail in some way, or not at all.
 func (h *history) fail(t *rapid.T) {
 	h.mend()
 	switch rapid.IntRange(0, 6).Draw(t, "fault") {
@@ -62,7 +62,7 @@ func (h *history) mend() {
 	h.store.before, h.store.after, h.wire.outcome, h.wire.err = nil, nil, transport.Sent, nil
 }
 
-// active returns the tasks that nodes hold, as the store says.
+// active returns the tasks on nodes according to the store.
 func (h *history) active() []task.Task {
 	var list []task.Task
 	if err := h.store.Active(h.t.Context(), func(tk *task.Task) error { list = append(list, *tk); return nil }); err != nil {
@@ -71,7 +71,7 @@ func (h *history) active() []task.Task {
 	return list
 }
 
-// compare compares what a fleet knows with the store, as the monitor does.
+// compare compares a fleet with the store, as the monitor does.
 func (h *history) compare(f *fleet.Fleet) {
 	f.BeginCompare()
 	var held []fleet.Held
@@ -83,7 +83,7 @@ func (h *history) compare(f *fleet.Fleet) {
 	f.EndCompare(held)
 }
 
-// report ends or begins a task, and tells the fleets.
+// report ends or starts a task, and reports it to the fleets.
 func (h *history) report(tk *task.Task, kind task.Kind, fleets ...*fleet.Fleet) {
 	r := task.Report{ID: tk.ID, Attempt: tk.Attempt, ClaimID: tk.ClaimID, Kind: kind, StartedAt: 1, FinishedAt: 5001}
 	if kind == task.ReportStarted {
@@ -97,9 +97,9 @@ func (h *history) report(tk *task.Task, kind task.Kind, fleets ...*fleet.Fleet) 
 	}
 }
 
-// TestReservedIsWhatWasSentAndNotSeen: over random histories with refused and lost writes, sends that fail or may have,
-// claims that others come before, and comparisons. No node ever holds more than its slots or fewer than none; and when
-// all is known, exactly what the store says.
+// TestReservedIsWhatWasSentAndNotSeen runs random histories with refused and lost writes, failed and unknown sends, lost
+// claims and comparisons. A node never holds more than its slots or less than nothing. Once everything is known, it holds
+// exactly what the store says.
 func TestReservedIsWhatWasSentAndNotSeen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -158,8 +158,7 @@ func TestReservedIsWhatWasSentAndNotSeen(t *testing.T) {
 				}
 			},
 		})
-		// Once nothing fails and all has been compared, nothing is left but what the store says, and it all runs to its
-		// end.
+		// Without failures and after a comparison, the fleet equals the store, and all tasks run to their end.
 		for range 200 {
 			h.clock.Advance(3 * time.Second)
 			per := loads()
@@ -186,7 +185,7 @@ func TestReservedIsWhatWasSentAndNotSeen(t *testing.T) {
 		}
 		counts, err := h.store.Counts(h.t.Context())
 		if err != nil || counts[task.Created]+counts[task.Assigning]+counts[task.Running] != 0 || h.claims() != 0 || h.fleet.Unstarted() != 0 {
-			rt.Fatalf("left: %v, %d claims, %d unstarted, %v", counts, h.claims(), h.fleet.Unstarted(), err)
+			rt.Fatalf("at the end: %v, %d claims, %d unstarted, %v", counts, h.claims(), h.fleet.Unstarted(), err)
 		}
 	})
 }
@@ -209,8 +208,8 @@ func (h *history) rival(changes []task.Change) {
 	}
 }
 
-// TestC71_KeysHoldWithTwoDispatchersAtOnce: over random histories of two leaders that do not know of each other on one
-// store, no key and no pool ever has more tasks on nodes than its limit; and in the end all has run.
+// TestC71_KeysHoldWithTwoDispatchersAtOnce runs random histories of two leaders on one store that do not know of each other.
+// No key and no pool ever has more tasks on nodes than its limit, and all tasks run in the end.
 func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -254,7 +253,7 @@ func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 				_, _ = both[rapid.IntRange(0, 1).Draw(t, "leader")].Round(h.t.Context(), true)
 				h.mend()
 			},
-			"end": func(t *rapid.T) { // one of the leaders may not hear of it
+			"end": func(t *rapid.T) { // one of the leaders may miss it
 				if list := h.active(); len(list) > 0 {
 					h.report(&list[rapid.IntRange(0, len(list)-1).Draw(t, "task")], task.ReportFinished, fleets[rapid.IntRange(0, 1).Draw(t, "leader")])
 				}
@@ -281,12 +280,12 @@ func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 				return
 			}
 		}
-		rt.Fatal("not all has run in the end")
+		rt.Fatal("some tasks have not run in the end")
 	})
 }
 
-// TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost, whatever else they have: other priorities below, queues that wait
-// for a key, and more or fewer tasks at a time.
+// TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost holds whatever else the namespaces have: tasks of lower priority, queues
+// that wait for a key, and a varying number of tasks.
 func TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -297,7 +296,7 @@ func TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost(t *testing.T) {
 		for i := range spaces {
 			width := rapid.IntRange(1, widest).Draw(rt, "slots")
 			if capacity%width != 0 || i == 0 {
-				width = 1 // or what is left of the node fits only the others
+				width = 1 // otherwise the free slots may fit only the others
 			}
 			for j := range 40 + 30*i {
 				h.add(func(tk *task.Task) {

@@ -35,7 +35,7 @@ func TestRunWakesAtSignalsAndEndsWithItsContext(t *testing.T) {
 	if n := <-sent; n != 3 {
 		t.Errorf("%d sent at the signal, want 3", n)
 	}
-	// Nobody signals what a script inserts: the interval finds it.
+	// A script inserts tasks without a signal: the interval finds them.
 	b.clock.BlockUntil(1)
 	b.submit(t, "a", 2, func(t *task.Task) { t.ID = "script-" + t.ID })
 	b.clock.Advance(5 * time.Second)

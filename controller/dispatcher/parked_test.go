@@ -13,8 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Queues that wait for the same are asked as one, however many they are; those that could run stand in the order, and
-// are asked in their turn.
+// Queues with the same condition are checked as one, however many there are. Those that nothing blocks stay in the order
+// and are checked in their turn.
 func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 	t.Parallel()
 	const queues = 400
@@ -30,18 +30,19 @@ func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 	if out := b.round(t); out.Placed != 1 {
 		t.Fatalf("%+v", out)
 	}
-	if _, groups := b.d.Overslept(); b.d.Free() > 1 || groups != 2 {
-		t.Errorf("%d queues are looked at one by one, %d groups", b.d.Free(), groups)
+	if _, conditions := b.d.Overslept(); b.d.Free() > 1 || conditions != 2 {
+		t.Errorf("%d queues are checked one by one, %d conditions, want at most 1 and 2", b.d.Free(), conditions)
 	}
 }
 
-// Of two queues that wait for one reason, each goes on as soon as what it waits for ends, whichever is asked first.
+// Of two queues that wait for the same reason but for different conditions, each is unparked as soon as its own condition
+// ends, whichever is checked first.
 func TestQueuesThatWaitForDifferentThingsAreDifferent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		ask  func(t *task.Task, what string)
-		hold func(t *testing.T, b *bundle) // until it lets go
-		free func(t *testing.T, b *bundle, what string)
+		require func(t *task.Task, what string)
+		block   func(t *testing.T, b *bundle) // blocks both queues
+		free    func(t *testing.T, b *bundle, what string)
 	}{
 		"pools": {func(t *task.Task, what string) { t.Pool = what }, func(_ *testing.T, b *bundle) {
 			b.d.Use(store.Dispatcher{Version: 1, Pools: map[string]int{"x": 0, "y": 0}})
@@ -70,9 +71,9 @@ func TestQueuesThatWaitForDifferentThingsAreDifferent(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				b := setup(t, node("n1", 8, "a"))
-				c.hold(t, b)
+				c.block(t, b)
 				for _, of := range []string{"x", "y"} {
-					b.submit(t, "a", 1, named(of), func(t *task.Task) { c.ask(t, of) })
+					b.submit(t, "a", 1, named(of), func(t *task.Task) { c.require(t, of) })
 				}
 				if out := b.round(t); out.Placed != 0 {
 					t.Fatalf("%+v, want that both wait", out)
@@ -86,9 +87,8 @@ func TestQueuesThatWaitForDifferentThingsAreDifferent(t *testing.T) {
 	}
 }
 
-// TestNoQueueSleepsThroughTheEndOfItsWait: over random histories of tasks that ask for all kinds of things, of
-// settings, nodes and time, a queue that nothing keeps is never left to wait with others; and once all is lifted, all
-// runs.
+// TestNoQueueSleepsThroughTheEndOfItsWait runs random histories of tasks with all kinds of requirements, settings, nodes and
+// time. A queue that nothing blocks never stays parked, and without any limits all tasks run.
 func TestNoQueueSleepsThroughTheEndOfItsWait(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -116,7 +116,7 @@ func TestNoQueueSleepsThroughTheEndOfItsWait(t *testing.T) {
 			bits := rapid.IntRange(0, 1<<(len(of)+1)-1).Draw(t, what)
 			var list []string
 			for i := range of {
-				if bits>>len(of) == 0 && bits>>i&1 == 1 { // every second time none
+				if bits>>len(of) == 0 && bits>>i&1 == 1 { // in half of the cases none
 					list = append(list, of[i])
 				}
 			}
@@ -172,7 +172,7 @@ func TestNoQueueSleepsThroughTheEndOfItsWait(t *testing.T) {
 			"another round": round,
 			"": func(t *rapid.T) {
 				if names, _ := h.d.Overslept(); len(names) > 0 {
-					t.Fatalf("nothing keeps %q waiting", names)
+					t.Fatalf("nothing blocks %q, but they are parked", names)
 				}
 			},
 		})
@@ -188,11 +188,11 @@ func TestNoQueueSleepsThroughTheEndOfItsWait(t *testing.T) {
 				h.report(&tk, task.ReportFinished, h.fleet)
 			}
 		}
-		left, err := h.d.Pending(h.t.Context())
+		waiting, err := h.d.Pending(h.t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for _, g := range left {
+		for _, g := range waiting {
 			if g.Reason != "NO_NODE_FOR_CLASS" && g.Reason != "SLOTS_OVER_CAPACITY" {
 				rt.Fatalf("%d tasks wait for %s", g.Tasks, g.Reason)
 			}

@@ -9,27 +9,27 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// What the leader does not know yet is not said to be ready: nobody has looked whether it is.
+// A queue that the leader has not looked at is not explained as ready.
 func TestQueuesThatTheLeaderHasNotLookedAtAreNotSaidToBeReady(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 1, "a"))
 	b.submit(t, "missing", 2)
-	groups := func(want dispatcher.Reason) {
+	check := func(want dispatcher.Reason) {
 		t.Helper()
 		list, err := b.d.Pending(t.Context())
 		if err != nil || len(list) != 1 || list[0].Reason != want || list[0].Tasks != 2 || list[0].Text == "" {
 			t.Errorf("%+v %v, want %s", list, err, want)
 		}
 	}
-	groups(dispatcher.NotLookedAt)
+	check(dispatcher.NotLookedAt)
 	b.d.Use(store.Dispatcher{Version: 1, Paused: true})
-	groups(dispatcher.DispatcherPaused)
+	check(dispatcher.DispatcherPaused)
 	b.d.Use(store.Dispatcher{Version: 2})
 	b.round(t)
-	groups(placement.NoNodeForClass)
+	check(placement.NoNodeForClass)
 }
 
-// A round looks at so many new queues at most: those that are left are listed, and not looked at.
+// A round reads from a limited number of new queues. The others are listed, but not looked at.
 func TestTheStatusCountsQueuesThatAreNotLookedAt(t *testing.T) {
 	t.Parallel()
 	const queues, heads = 1003, 1000

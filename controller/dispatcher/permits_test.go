@@ -61,11 +61,11 @@ func TestConcurrencyKeysAndPoolsHoldTheirLimits(t *testing.T) {
 	}
 	b.d.Use(store.Dispatcher{Pools: map[string]int{"gpu": 2, "none": 1}})
 	if out := b.round(t); out.Placed != 1 {
-		t.Errorf("%+v, want one of the pool that there is by now", out)
+		t.Errorf("%+v, want one of the pool that exists by now", out)
 	}
 }
 
-// Two leaders at once: the second does not know of the first one's claim, and the store gives no permit twice.
+// The second of two leaders does not know of the claim of the first. The store grants no permit twice.
 func TestC71_NoPermitIsGivenTwiceWhateverALeaderKnows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 100, "a"))
@@ -93,7 +93,7 @@ func TestC71_NoPermitIsGivenTwiceWhateverALeaderKnows(t *testing.T) {
 	}
 }
 
-// A lost permit, a lost claim or a crash of anything in between leaves no count behind: when all has ended, all is
+// A lost permit, a lost claim or a failure in between leaves no count behind. When all tasks have ended, everything is
 // free.
 func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
 	t.Parallel()
@@ -116,9 +116,9 @@ func TestWhatWasReservedIsFreeInTheEnd(t *testing.T) {
 			b.end(t, id)
 		}
 	}
-	left := [...]int{b.fleet.NamespaceCount(""), b.fleet.KeyCount("k0"), b.fleet.PoolCount("gpu"), b.fleet.Unstarted(), b.claims()}
-	if left != [5]int{} {
-		t.Errorf("left of the namespace, the key, the pool, unstarted, and claims: %d", left)
+	counted := [...]int{b.fleet.NamespaceCount(""), b.fleet.KeyCount("k0"), b.fleet.PoolCount("gpu"), b.fleet.Unstarted(), b.claims()}
+	if counted != [5]int{} {
+		t.Errorf("counts of the namespace, the key, the pool, unstarted tasks and claims are %d, want 0", counted)
 	}
 	counts, err := b.store.Counts(t.Context())
 	if err != nil || counts[task.Finished] != 40 {

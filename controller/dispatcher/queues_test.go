@@ -7,8 +7,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// However many queues wait, and whatever their names: one that can run is found within a listing, and no more queues
-// are known than may be.
+// A queue that can run is found within one listing, however many others wait and whatever their names. No more queues are
+// known than the limit.
 func TestMoreQueuesThanCanBeKnownHideNothing(t *testing.T) {
 	t.Parallel()
 	const known = 50
@@ -34,7 +34,7 @@ func TestMoreQueuesThanCanBeKnownHideNothing(t *testing.T) {
 	}
 }
 
-// Where all queues that are known could run, those that find no room come when they have.
+// If all known queues can run, those beyond the limit follow when there is room for them.
 func TestQueuesBeyondThoseThatCanBeKnownComeInTheirTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 4, "a"))
@@ -55,8 +55,7 @@ func TestQueuesBeyondThoseThatCanBeKnownComeInTheirTurn(t *testing.T) {
 	}
 }
 
-// A listing that takes several rounds has passed by where a new queue stands: another one follows without being asked
-// for.
+// A listing of several rounds has already passed the name of a new queue. Another listing follows by itself.
 func TestAQueueThatComesBehindAListingsBackIsListed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 8, "a"))

@@ -11,7 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// People ask and change settings while rounds run and nodes come and go. The race detector looks on.
+// Explanations and changes of settings run concurrently with rounds and changes of nodes. This test is for the race
+// detector.
 func TestRoundsGoOnWhilePeopleAskAndNodesChange(t *testing.T) {
 	t.Parallel()
 	n := node("n1", 3, "a")
@@ -43,7 +44,7 @@ func TestRoundsGoOnWhilePeopleAskAndNodesChange(t *testing.T) {
 		n.Counter, n.Capacity = i, 3+int(i%2)
 		b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
 	})
-	for left := true; left; {
+	for unfinished := true; unfinished; {
 		if _, err := b.d.Round(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,7 @@ func TestRoundsGoOnWhilePeopleAskAndNodesChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		left = counts[task.Finished] < 300
+		unfinished = counts[task.Finished] < 300
 	}
 	close(stop)
 	wg.Wait()

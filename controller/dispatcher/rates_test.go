@@ -13,7 +13,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Where every node waits for a token, a round that somebody else's signal began says when the next one comes, too.
+// If every node waits for a token, a round that another signal started also returns when the next token comes.
 func TestARoundInBetweenSaysWhenANodesTokenComes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 100, "a"))
@@ -94,7 +94,7 @@ func TestRatesAreKeptAndSayWhenToLookAgain(t *testing.T) {
 	}
 }
 
-// A task that waits for a token holds no permit; and a change of leader does not end the queue.
+// A task that waits for a token holds no permit, and a change of leader does not block its queue.
 func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 100, "a"))
@@ -129,7 +129,7 @@ func TestC72_ATaskThatWaitsForATokenHoldsNothing(t *testing.T) {
 	}
 }
 
-// A round reads no more than there are tokens for, whatever room there is.
+// A round does not read more tasks than there are tokens for, whatever the capacity.
 func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]store.Dispatcher{
@@ -141,7 +141,7 @@ func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
 			b := setup(t, node("n1", 1000, "a"))
 			b.d.Use(set)
 			b.submit(t, "a", 500)
-			b.round(t) // it learns what the queue asks for
+			b.round(t) // it learns the requirements of the queue
 			b.store.read = 0
 			for range 10 {
 				b.clock.Advance(100 * time.Millisecond)
@@ -156,8 +156,8 @@ func TestARoundReadsWhatItHasTokensFor(t *testing.T) {
 	}
 }
 
-// A token is spent by a task that may start on its node. One of a task that certainly does not go there is returned.
-func TestATaskThatDoesNotGoOutReturnsItsTokens(t *testing.T) {
+// A task that may start on its node spends a token. If it was certainly not sent, the token is returned.
+func TestATaskThatIsNotSentReturnsItsTokens(t *testing.T) {
 	t.Parallel()
 	slow := store.Rate{PerSecond: 0.001, Burst: 2}
 	for rate, set := range map[string]store.Dispatcher{
@@ -166,8 +166,8 @@ func TestATaskThatDoesNotGoOutReturnsItsTokens(t *testing.T) {
 		"node":  {NodeRates: map[string]store.Rate{store.AnyNode: slow}},
 	} {
 		for name, c := range map[string]struct {
-			fail func(b *bundle) // what the first task is picked for and lost by
-			left int             // tokens
+			fail   func(b *bundle) // makes the first task fail after it was picked
+			tokens int             // that remain
 		}{
 			"lost to another change": {func(b *bundle) {
 				b.store.rival = func(changes []task.Change) {
@@ -192,8 +192,8 @@ func TestATaskThatDoesNotGoOutReturnsItsTokens(t *testing.T) {
 				b.d.Use(set)
 				b.submit(t, "a", 1, named("first"))
 				c.fail(b)
-				if out, err := b.d.Round(t.Context(), true); err == nil && out.Placed != 0 && c.left == 2 {
-					t.Fatalf("%+v: the first one went out", out)
+				if out, err := b.d.Round(t.Context(), true); err == nil && out.Placed != 0 && c.tokens == 2 {
+					t.Fatalf("%+v: the first one was sent", out)
 				}
 				b.store.after, b.wire.outcome, b.wire.err = nil, transport.Sent, nil
 				b.submit(t, "a", 5)
@@ -201,8 +201,8 @@ func TestATaskThatDoesNotGoOutReturnsItsTokens(t *testing.T) {
 				n.Counter = 2
 				b.clock.Advance(time.Second)
 				b.fleet.Observe(registry.Snapshot{RunID: "r", Nodes: []registry.Node{n}}, b.clock.Boot(), b.clock.Boot())
-				if out := b.round(t); out.Placed != c.left {
-					t.Errorf("%d of 5 started, want %d", out.Placed, c.left)
+				if out := b.round(t); out.Placed != c.tokens {
+					t.Errorf("%d of 5 started, want %d", out.Placed, c.tokens)
 				}
 			})
 		}
@@ -228,7 +228,7 @@ func TestATokenThatIsReturnedInARoundCountsNoTimeTwice(t *testing.T) {
 	}
 }
 
-// cancel cancels a task that waits.
+// cancel cancels a waiting task.
 func (b *bundle) cancel(id string) {
 	list, _ := b.store.Get(context.Background(), []string{id})
 	c, _ := task.Cancel(&list[0], 1)

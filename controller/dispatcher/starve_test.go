@@ -8,7 +8,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// What the first queues of a round take may be what all others need: those are not read only to find that out.
+// The first queues of a round may use up what all others need. The others are not read only to find that out.
 func TestQueuesThatWaitSinceOthersWentFirstAreNotRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -45,8 +45,8 @@ func TestQueuesThatWaitSinceOthersWentFirstAreNotRead(t *testing.T) {
 	}
 }
 
-// A task that must be alone waits until a node is empty, however many wait behind it that could use each slot that
-// comes free.
+// A task that must be alone gets a node once it is empty, although many tasks behind it could use each slot that becomes
+// free.
 func TestATaskThatMustBeAloneGetsANodeWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 2, "a"))
@@ -56,7 +56,7 @@ func TestATaskThatMustBeAloneGetsANodeWhileOthersWait(t *testing.T) {
 	b.submit(t, "a", 1, func(t *task.Task) { t.ID, t.Crashes, t.CreateDateTime = alone, 2, 2000 })
 	b.submit(t, "a", 100, func(t *task.Task) { t.CreateDateTime += 3000 })
 	b.rounds(t, true)
-	for range 5 { // a slot at a time, and nobody says that there are new tasks
+	for range 5 { // one slot at a time, and without a signal of new tasks
 		b.end(t, b.running(t)[0])
 		b.rounds(t, false)
 		if b.get(t, alone).LifecycleStatus == task.Assigning {
@@ -66,7 +66,7 @@ func TestATaskThatMustBeAloneGetsANodeWhileOthersWait(t *testing.T) {
 	t.Errorf("it waits, and others run: %v", b.running(t))
 }
 
-// A task that crashed a node waits for another one that could run it, and gets it before those that came after.
+// A task that crashed a node waits for another node, and gets it before the tasks behind it.
 func TestATaskThatCrashedANodeGetsTheNextSlotOfAnother(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 3, "a"), node("n2", 1, "a"))
@@ -84,7 +84,7 @@ func TestATaskThatCrashedANodeGetsTheNextSlotOfAnother(t *testing.T) {
 	}
 	b.submit(t, "a", 100, func(t *task.Task) { t.CreateDateTime += 3000 })
 	b.rounds(t, true)
-	for _, node := range []string{"n1", "n2"} { // what comes free on the one, others take
+	for _, node := range []string{"n1", "n2"} { // other tasks take the slots of the node that it crashed
 		for _, id := range b.running(t) {
 			if b.get(t, id).Executor == node {
 				b.end(t, id)
@@ -98,8 +98,7 @@ func TestATaskThatCrashedANodeGetsTheNextSlotOfAnother(t *testing.T) {
 	}
 }
 
-// A round looks at so many tasks at most, and the next goes on behind them; when all were looked at, that is all for
-// now.
+// A round looks at a limited number of tasks, and the next continues behind them until all were looked at.
 func TestTasksThatArePassedOverHideNothingAndAreNotAskedForEver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 2, "a", "b"), node("n2", 1, "a", "b"))
