@@ -69,7 +69,9 @@ func (n *Notifier) Loop() loop.Loop {
 		Deadline: timeout,
 		Failure:  "the leader was not told of new tasks; it will find them by itself",
 		Quiet:    true,
-		Step:     func(ctx context.Context, _ loop.Wake) (loop.Next, error) { return loop.OnWake().Regardless(), n.send(ctx) },
+		Step: func(ctx context.Context, _ loop.Wake) (loop.Next, error) {
+			return loop.OnWake().Regardless(), n.send(ctx)
+		},
 	}
 }
 
