@@ -29,13 +29,13 @@ func (e *Explanation) Describe() (text, help string) {
 		return fmt.Sprintf("It takes %s, and no node that matches has more than %d for %s.", count(e.Slots, "slot", "slots"), e.Largest, class),
 			"Start a larger node (NODE_CAPACITY, NODE_CAPACITY_BY_CLASS), or submit the task with fewer slots."
 	case AntiAffinity:
-		return fmt.Sprintf("Every node with room holds a task of the same anti-affinity key (%s)%s.", count(e.Anti, "node", "nodes"), e.others()),
+		return fmt.Sprintf("Every node with free slots holds a task of the same anti-affinity key (%s)%s.", count(e.Anti, "node", "nodes"), e.others()),
 			"Wait for one of these tasks to end, or start another node."
 	case NodesAvoided:
-		return fmt.Sprintf("It has crashed every node that has room (%s)%s.", count(e.Avoided, "node", "nodes"), e.others()),
-			"Wait for room on a node that it has not crashed, or start another one."
+		return fmt.Sprintf("It has crashed every node that has free slots (%s)%s.", count(e.Avoided, "node", "nodes"), e.others()),
+			"Wait for free slots on a node that it has not crashed, or start another one."
 	case NodesRateLimited:
-		return fmt.Sprintf("Every node with room has used up its rate (%s)%s.", count(e.RateLimited, "node", "nodes"), e.others()),
+		return fmt.Sprintf("Every node with free slots has used up its rate (%s)%s.", count(e.RateLimited, "node", "nodes"), e.others()),
 			"Wait, or raise the rate of a node: skalds limit set rate N --node ID (skalds limit list shows what is set)."
 	case NodesFull:
 		return e.full(class), "Wait for a task to end, or start another node: skalds task list --status Running shows what runs."
