@@ -9,7 +9,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// The classes of tasks. Where tasks ask for more than a slot, not every node knows the second, and those that do give it only some slots.
+// The classes of tasks. Where tasks ask for more than a slot, not every node knows the second, and those that do give
+// it only some slots.
 const (
 	class     = "work"
 	sideClass = "side"
@@ -25,7 +26,8 @@ type shape struct {
 // fewestNodes is how many nodes there must be so that one can run whatever tasks ask for.
 const fewestNodes = 3
 
-// shapeOf is that of a node by its id, whichever process has it, and of one that was started anew under a longer id, too.
+// shapeOf is that of a node by its id, whichever process has it, and of one that was started anew under a longer id,
+// too.
 func (s *settings) shapeOf(id string) shape {
 	n, err := strconv.Atoi(strings.Trim(id, "nx"))
 	if err != nil {
@@ -59,7 +61,7 @@ func pools() map[string]int { return map[string]int{"p1": 1, "p2": 3} }
 // briefly is how long a task takes at most that others may have to wait for, in ms.
 const briefly = 4000
 
-// asking has a task ask for this and that. It gives how long it takes.
+// asking gives a task labels, keys and limits at random. It returns how long the task takes, in ms.
 func (p *people) asking(t *task.Task, ms int) int {
 	w := p.world
 	pick := func(list ...string) string { return list[w.rng.IntN(len(list))] }

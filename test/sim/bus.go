@@ -144,7 +144,8 @@ func (s *seamBus) Reader(topic string, index int, from kafka.Position) *reader {
 	return &reader{bus: s, topic: topic, index: index, at: from}
 }
 
-// reader reads one partition, and recovers by itself as that of events/kafka: where its place is gone it begins at the earliest record.
+// reader reads one partition, and recovers by itself as that of events/kafka: where its place is gone it begins at the
+// earliest record.
 type reader struct {
 	bus   *seamBus
 	topic string
@@ -192,7 +193,7 @@ func (r *reader) Next(ctx context.Context) ([]kafka.Record, error) {
 	}
 }
 
-// behind says whether there is something to read, and begins anew where the place is gone.
+// behind reports whether there is something to read, and begins anew where the place is gone.
 func (r *reader) behind(p *partition) bool {
 	end := int64(len(p.records))
 	switch at := r.at.Offset; {

@@ -10,24 +10,33 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// checker sees everything that happens and says what breaks a guarantee:
+// checker sees everything that happens and reports what breaks a guarantee:
 //
-//   - An acknowledged task ends exactly once, unless a person has it run again, and only a report of its present claim ends it.
-//   - No claim is published before the store has it, and none is settled that is open in the store.
-//   - Two runs of one task do not overlap in true time. The run of a process that stood still counts as ended where its trust ended.
-//   - A node never runs tasks of more slots than its capacity, nor than its capacity for their class, and none is placed where it may not run.
-//   - No permit is held twice, so no more tasks of a key or a pool are held than there are permits, and no more of a key run at once.
-//   - While one leader leads, no more claims of a namespace are at nodes than its limit, and no two of one anti-affinity key at one node.
-//   - A leader places nothing that the settings which it has been told of, or newer ones, forbid; and soon after the faults it knows the newest.
+//   - An acknowledged task ends exactly once, unless a person has it run again, and only a report of its present claim
+//     ends it.
+//   - No claim is published before the store has it, and none is acknowledged that is open in the store.
+//   - Two runs of one task do not overlap in true time. The run of a process that stood still counts as ended where its
+//     trust ended.
+//   - A node never runs tasks of more slots than its capacity, nor than its capacity for their class, and none is
+//     placed where it may not run.
+//   - No permit is held twice, so no more tasks of a key or a pool are held than there are permits, and no more of a
+//     key run at once.
+//   - While one leader leads, no more claims of a namespace are at nodes than its limit, and no two of one
+//     anti-affinity key at one node.
+//   - A leader places nothing that the settings which it has been told of, or newer ones, forbid; and soon after the
+//     faults it knows the newest.
 //   - In seeds where dependencies alone go away, nothing is moved by that.
-//   - The task of a handler that ignores the end of its context ends when the grace is over, for good; its slot stays taken, its result is refused.
+//   - The task of a handler that ignores the end of its context ends when the grace is over, for good; its slot stays
+//     taken, its result is refused.
 //   - A crash is counted only of a process that died and had not been told to stop, and what crashed twice runs alone.
 //   - When the faults stop, nothing is placed at a node that people want drained, and nothing pauses there.
 //   - A node starts nothing on the word of a leader with a lower term than it has seen.
-//   - A final report that was on the bus while its node was trusted is not passed over when the node's work is given away.
-//   - What people asked for last holds: nothing forgets it, nothing is placed against it, and nothing is cancelled that nobody wants cancelled. When
-//     the faults stop it is carried out, and every run sees the newest attachments.
-//   - No task is placed before its notBefore, no run outlasts its timeout, and no task its deadline, once the faults have stopped.
+//   - A final report that was on the bus while its node was trusted is not passed over when the node's work is
+//     reassigned.
+//   - What people asked for last holds: nothing forgets it, nothing is placed against it, and nothing is cancelled that
+//     nobody wants cancelled. When the faults stop it is carried out, and every run sees the newest attachments.
+//   - No task is placed before its notBefore, no run outlasts its timeout, and no task its deadline, once the faults
+//     have stopped.
 //   - When the faults stop everything ends, and nothing is left in the leader's books.
 type checker struct {
 	world      *world
@@ -36,28 +45,29 @@ type checker struct {
 	cfg        *settings
 	violations []string
 
-	tasks    map[string]*taskRecord
-	order    []*taskRecord
-	claims   map[string]*claimRecord
-	beats    map[string]time.Duration // by incarnation: its last heartbeat that took effect
-	left     map[string]time.Duration // when its goodbye came to the bus
-	replaced map[string]time.Duration // when its successor first said that it is dead
-	sessions map[string]*session      // by incarnation
-	drained  map[string]time.Duration // by the ids of nodes that people want drained: since when
-	evicted  map[string]time.Duration // when a node was put out of the registry, by incarnation
-	finals   map[uint64][]string      // claims whose final report stands in the record of this serial
-	ended    int                      // tasks in a terminal state
+	tasks      map[string]*taskRecord
+	order      []*taskRecord
+	claims     map[string]*claimRecord
+	heartbeats map[string]time.Duration // by incarnation: its last heartbeat that took effect
+	left       map[string]time.Duration // when its goodbye came to the bus
+	replaced   map[string]time.Duration // when its successor first said that it is dead
+	sessions   map[string]*session      // by incarnation
+	drained    map[string]time.Duration // by the ids of nodes that people want drained: since when
+	evicted    map[string]time.Duration // when a node was put out of the registry, by incarnation
+	finals     map[uint64][]string      // claims whose final report stands in the record of this serial
+	ended      int                      // tasks in a terminal state
 	// changes counts what has happened in the store, and looked is what it was when allEnded found that not all have.
 	changes, looked int
 	// statusLost says that task.status has lost records.
 	statusLost bool
 	acked      int
-	// steering is the dispatcher's settings by their version, holders who holds each permit, inUse how many tasks of each key and pool are held.
-	steering []inForce
-	holders  map[string]string
-	inUse    map[string]int
-	held     map[string]holding // by task
-	mended   time.Duration      // when the faults ended; never as long as they go on
+	// settingsLog is the dispatcher's settings by version, holders the task that holds each permit, and inUse the
+	// number of held tasks of each key and pool.
+	settingsLog []inForce
+	holders     map[string]string
+	inUse       map[string]int
+	held        map[string]holding // by task
+	mended      time.Duration      // when the faults ended; never as long as they go on
 }
 
 type taskRecord struct {
@@ -69,7 +79,7 @@ type taskRecord struct {
 	runs    []*taskRun
 	gone    bool // removed after its end
 	kills   int  // processes that died of it
-	wish    wish
+	desired desired
 	times   times
 	made    times // as they were submitted
 }
@@ -93,8 +103,8 @@ type claimRecord struct {
 }
 
 func newChecker(w *world, cfg *settings) *checker {
-	return &checker{world: w, cfg: cfg, steering: make([]inForce, 1), holders: map[string]string{}, inUse: map[string]int{}, held: map[string]holding{}, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
-		beats: map[string]time.Duration{}, left: map[string]time.Duration{},
+	return &checker{world: w, cfg: cfg, settingsLog: make([]inForce, 1), holders: map[string]string{}, inUse: map[string]int{}, held: map[string]holding{}, tasks: map[string]*taskRecord{}, claims: map[string]*claimRecord{},
+		heartbeats: map[string]time.Duration{}, left: map[string]time.Duration{},
 		replaced: map[string]time.Duration{}, sessions: map[string]*session{}, drained: map[string]time.Duration{}, evicted: map[string]time.Duration{}, finals: map[uint64][]string{}}
 }
 
@@ -107,7 +117,7 @@ func (c *checker) violate(format string, args ...any) {
 func (c *checker) task(id string) *taskRecord {
 	r, ok := c.tasks[id]
 	if !ok {
-		r = &taskRecord{id: id, wish: wish{want: task.Running}}
+		r = &taskRecord{id: id, desired: desired{want: task.Running}}
 		c.tasks[id] = r
 		c.order = append(c.order, r)
 	}
@@ -131,8 +141,8 @@ func (c *checker) acknowledged(id string) {
 	}
 }
 
-// changed is called with each change that took effect in the store. Late says that the caller did not wait for it any more. One of a dispatcher
-// was made by settings of this version, or newer ones.
+// changed is called with each change that took effect in the store. Late says that the caller did not wait for it any
+// more. One of a dispatcher was made by settings of this version, or newer ones.
 func (c *checker) changed(by *seamStore, version int64, late bool, before, after *task.Task, change *task.Change) {
 	as := by.role
 	c.world.note(by.process.name, "%s: %s %s -> %s, attempt %d, claim %s%s", as, before.ID, before.LifecycleStatus, after.LifecycleStatus,
@@ -176,7 +186,7 @@ func (c *checker) changed(by *seamStore, version int64, late bool, before, after
 	c.gaveUp(as, before, after)
 	c.permitted(before, after)
 	c.shares(before, after)
-	c.wished(t, as, before, after, change)
+	c.checkDesired(t, as, before, after, change)
 	c.timed(t, as, before, after)
 	c.crashed(t, before, after)
 	if as == roleMonitor && !is && before.Held() && !after.Held() {
@@ -194,8 +204,8 @@ func describe(t *task.Task) string {
 // result is what the handler of a claim returns.
 func result(claim string) string { return `"` + claim + `"` }
 
-// takenBack checks that no final report was passed over. A node's work is given away no earlier than this after its last heartbeat, and
-// what was on the bus before the need was seen has to be taken in first.
+// takenBack checks that no final report was passed over. A node's work is reassigned no earlier than this after its
+// last heartbeat, and what was on the bus before the need was seen has to be taken in first.
 func (c *checker) takenBack(t *task.Task) {
 	r := c.claim(t.ClaimID)
 	if !r.reported || c.statusLost {
@@ -206,15 +216,15 @@ func (c *checker) takenBack(t *task.Task) {
 	if at, dead := c.replaced[t.Incarnation]; dead {
 		wait, left, said = 0, at, true // at once
 	}
-	if r.at < c.beats[t.Incarnation]+wait-100*time.Millisecond || said && r.at < left {
+	if r.at < c.heartbeats[t.Incarnation]+wait-100*time.Millisecond || said && r.at < left {
 		c.violate("%s was taken back from %s although the final report of claim %s was on the bus since %d ms",
 			t.ID, t.Incarnation, t.ClaimID, r.at.Milliseconds())
 	}
 }
 
-// beat notes a heartbeat that took effect.
-func (c *checker) beat(n *registry.Node) {
-	c.beats[n.Incarnation] = c.world.now
+// heartbeat notes a heartbeat that took effect.
+func (c *checker) heartbeat(n *registry.Node) {
+	c.heartbeats[n.Incarnation] = c.world.now
 	if _, known := c.replaced[n.Replaces]; !known && n.Replaces != "" {
 		c.replaced[n.Replaces] = c.world.now
 	}
@@ -285,7 +295,7 @@ func (c *checker) forgot(topic string, serials []uint64) {
 	}
 }
 
-// allEnded says whether every task that the store holds has ended.
+// allEnded reports whether every task that the store holds has ended.
 func (c *checker) allEnded() bool {
 	if c.looked == c.changes {
 		return false // as the last look said

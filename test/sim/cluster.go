@@ -10,13 +10,13 @@ import (
 	"github.com/skalds-go/skalds/pkg/store/memory"
 )
 
-// settings is the shape of one simulation. Times are those of the configuration's defaults where they have one.
+// settings is the shape of one simulation. Times are the defaults of the configuration where it has any.
 type settings struct {
 	nodes, controllers, tasks int
 	capacity, prefetch        int
 	partitions                int
 	strategy                  placement.Strategy
-	wishes                    int  // what people ask of tasks
+	requests                  int  // requests of people for tasks
 	longest                   int  // ms that a task takes at most
 	drains                    int  // how often people drain a node, or undo that
 	stateDir                  bool // nodes have a SKALD_STATE_DIR
@@ -25,7 +25,7 @@ type settings struct {
 	replicas                  int  // REDIS_WAIT_REPLICAS: 0 or 1
 	asks                      bool // tasks ask for this and that, and people change the settings at run time
 	keyed                     int  // of 1000 such tasks so many have a concurrency key
-	steers                    int  // how often people change the settings
+	settingsChanges           int  // how often people change the settings
 	sideSlots                 int  // of a node for the second class
 	order                     fairqueue.Mode
 	outages                   bool // nothing goes wrong but that dependencies go away and controllers change
@@ -42,18 +42,19 @@ type settings struct {
 	rest   time.Duration // how long everything may take to end after them
 }
 
-// guards are the parts of the system that keep a guarantee, and that a simulation can do without, to see that the checker notices.
+// guards are the parts of the system that keep a guarantee, and that a simulation can do without, to see that the
+// checker notices.
 type guards struct {
 	noCompare       bool // claims are written whatever the task has become
-	noTerm          bool // nodes take the word of any leader
+	noTerm          bool // nodes obey any leader
 	noResend        bool // claims that no node has reported are not sent again
 	trustFromAnswer bool // trust is counted from a heartbeat's answer
 	noDrift         bool // clocks are taken for exact
 	noReadBack      bool // all claims of a bulk write count as won
-	noAdopt         bool // a claim is given back also where another leader has adopted it
-	giveBackUnknown bool // a claim is given back also where its publish may have happened
-	noWish          bool // what is written does not depend on what people ask for meanwhile
-	noRepeat        bool // what people ask for is told to nodes once
+	noAdopt         bool // a claim is undone even if another leader has adopted it
+	unclaimUnknown  bool // a claim is undone even if its publish may have happened
+	noDesired       bool // writes do not depend on what people request meanwhile
+	noRepeat        bool // requests are forwarded to nodes only once
 	noProof         bool // a node says of its predecessor that it is dead, without a lock
 	noAlone         bool // a task that processes died of runs beside others
 	noWait          bool // a heartbeat counts before the replica has it
@@ -61,10 +62,10 @@ type guards struct {
 	noListen        bool // a leader hears no heartbeats before it knows from where to read reports
 	noPause         bool // a step that failed is followed by the next one at once
 	noSlowing       bool // the dispatcher does not slow down when too much is sent and has not begun
-	noBarrier       bool // work is given away without a look at what is under way
+	noBarrier       bool // work is reassigned although ingest has not read what is under way
 }
 
-// cluster is everything.
+// cluster is the simulated system: services, controllers, nodes and people.
 type cluster struct {
 	world       *world
 	cfg         settings
@@ -118,7 +119,7 @@ func (cl *cluster) speed() int64 {
 	return slowest + cl.world.rng.Int64N(fastest-slowest+1)
 }
 
-// quiet says whether all is done and nothing is left: the tasks have ended, and the books of leader and nodes are empty.
+// quiet reports whether everything is over: the tasks have ended, and neither the leader nor a node holds a claim.
 func (cl *cluster) quiet() bool {
 	return cl.people.threads == 0 && cl.check.acked == cl.cfg.tasks && cl.check.allEnded() && cl.held() == 0
 }
@@ -133,7 +134,8 @@ func (n *worker) crash(after time.Duration) {
 	})
 }
 
-// reviveWorker starts a dead worker again, under the same id or, now and then, another one; one that is stopping, when it has stopped.
+// reviveWorker starts a dead worker again, under the same id or, now and then, another one; one that is stopping, when
+// it has stopped.
 func (cl *cluster) reviveWorker(i int) {
 	switch n := cl.workers[i]; {
 	case n.process.dead:
@@ -147,7 +149,7 @@ func (cl *cluster) reviveWorker(i int) {
 	}
 }
 
-// held is how many claims leader and nodes have not forgotten; -1 if nobody leads.
+// held returns how many claims the leader and the nodes hold; -1 if nobody leads.
 func (cl *cluster) held() int {
 	total, led := 0, false
 	for _, c := range cl.controllers {

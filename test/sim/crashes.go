@@ -23,7 +23,7 @@ func (c *checker) beside(r *taskRun) {
 	for _, t := range c.order {
 		for _, o := range t.runs {
 			if o != r && c.counts(o) && o.session.process == p && (c.claim(o.claim).alone || c.claim(r.claim).alone) {
-				c.violate("%s runs beside %s at %s, and one of them is to run alone", r.task, o.task, r.session.incarnation)
+				c.violate("%s runs beside %s at %s, and one of them must run alone", r.task, o.task, r.session.incarnation)
 			}
 		}
 	}

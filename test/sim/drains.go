@@ -12,7 +12,7 @@ func (c *checker) drains(node string, draining bool) {
 	}
 }
 
-// draining says whether people want a node drained.
+// draining reports whether people want a node drained.
 func (c *checker) draining(node string) bool {
 	_, yes := c.drained[node]
 	return yes
@@ -21,11 +21,12 @@ func (c *checker) draining(node string) bool {
 // placed checks that a task is not placed at a node that has been drained for long.
 func (c *checker) placed(t *taskRecord, node string) {
 	if at, drained := c.drained[node]; drained && c.calm(at) {
-		c.violate("%s was placed at %s, which is to be drained since %d ms", t.id, node, at.Milliseconds())
+		c.violate("%s was placed at %s, which should be drained since %d ms", t.id, node, at.Milliseconds())
 	}
 }
 
-// undrained says what keeps a node from being drained: something pauses there, or it does not say that it drains.
+// undrained reports what keeps a node from being drained: something pauses there, or the node does not show that it
+// drains.
 func (c *checker) undrained(id string, say func(format string, args ...any)) {
 	for _, n := range c.cluster.workers {
 		if n.id != id || n.process.dead || n.session == nil {
@@ -34,7 +35,7 @@ func (c *checker) undrained(id string, say func(format string, args ...any)) {
 		for _, t := range c.order {
 			for _, r := range t.runs {
 				if r.session == n.session && r.resting {
-					say("%s pauses at %s, which is to be drained since %d ms", t.id, id, c.drained[id].Milliseconds())
+					say("%s pauses at %s, which should be drained since %d ms", t.id, id, c.drained[id].Milliseconds())
 				}
 			}
 		}
@@ -43,7 +44,7 @@ func (c *checker) undrained(id string, say func(format string, args ...any)) {
 			panic(err) // the memory registry always answers
 		}
 		if ok && seen.Incarnation == n.session.incarnation && seen.State != registry.Draining {
-			say("%s is to be drained since %d ms, and is %s", id, c.drained[id].Milliseconds(), seen.State)
+			say("%s should be drained since %d ms, and is %s", id, c.drained[id].Milliseconds(), seen.State)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// fate lets things go wrong until the time of the faults is over, then mends everything. Each seed has its own few kinds of fault, so that
-// some histories have many of one kind.
+// fate makes things go wrong until the time of the faults is over, and then mends everything. Each seed has only a few
+// kinds of fault, so that some histories have many of one kind.
 type fate struct {
 	*cluster
 	process *process
@@ -34,7 +34,7 @@ var faults = []kind{
 	{"stall", (*fate).stall}, {"double", (*fate).double},
 }
 
-// startFate begins the faults; only, if it is not empty, says which kinds.
+// startFate begins the faults. Only, if it is not empty, selects their kinds.
 func (cl *cluster) startFate(only []string) {
 	f := &fate{cluster: cl, process: cl.world.process("fate", million)}
 	from := faults
@@ -85,7 +85,7 @@ func (f *fate) run() {
 	}
 }
 
-// soon has something happen to a process at one of its next turns, or in the middle of what one of its loops does.
+// soon makes something happen to a process at one of its next turns, or in the middle of a step of one of its loops.
 func (f *fate) soon(p *process, what func(), loops ...string) {
 	if p.fate.turns > 0 {
 		return
@@ -96,13 +96,13 @@ func (f *fate) soon(p *process, what func(), loops ...string) {
 	}
 }
 
-// The loops of which a fault may hit the middle.
+// The names of the loops and threads in whose middle a fault may hit. TestFaultsHitRealLoops checks that they exist.
 var (
 	nodeLoops       = []string{"heartbeat", "flush", "flush", "assign", "handler", "main"}
 	controllerLoops = []string{"dispatcher", "dispatcher", "dispatcher", "monitor", "monitor", "ingest", "election"}
 )
 
-// lasting has a fault end after a time, or when all faults end.
+// lasting ends a fault after a time, or when all faults end.
 func (f *fate) lasting(d time.Duration, end func()) {
 	over := false
 	once := func() {
@@ -136,7 +136,7 @@ func (f *fate) anyController() (int, *controller) {
 	return i, f.controllers[i]
 }
 
-// anyProcess is a controller or a worker, each kind as likely as the other.
+// anyProcess returns a controller or a worker, with equal probability.
 func (f *fate) anyProcess() *process {
 	if f.world.chance(500) {
 		_, c := f.anyController()

@@ -23,7 +23,8 @@ func (f *fate) crashNode() {
 	}, nodeLoops...)
 }
 
-// twin starts a second process under the id of a node that stands still for a while. The first one goes on to live until the faults are over.
+// twin starts a second process under the id of a node that stands still for a while. The first one goes on to live
+// until the faults are over.
 func (f *fate) twin() {
 	i, n := f.anyWorker()
 	if n.process.dead || n.process.frozen {
@@ -150,8 +151,8 @@ func (f *fate) cut() {
 	}
 }
 
-// hush makes the registry's answers to a node late, and then cuts it off: a heartbeat whose answer came late was its last one. One node at a
-// time, so that others can take its work.
+// hush makes the registry's answers to a node late, and then cuts it off: a heartbeat whose answer came late was its
+// last one. One node at a time, so that others can take its work.
 func (f *fate) hush() {
 	_, n := f.anyWorker()
 	p := n.process
@@ -213,8 +214,8 @@ func (f *fate) minority() {
 	f.split()
 }
 
-// undoing refuses the leader the bus for a moment, and as soon as it has noticed, in the middle of what it undoes, takes the majority away, or
-// lets its requests to the store be under way for long.
+// undoing refuses the leader the bus for a moment, and as soon as it has noticed, in the middle of what it undoes,
+// takes the majority away, or lets its requests to the store be under way for long.
 func (f *fate) undoing() {
 	for _, c := range f.controllers {
 		if c.session == nil || c.process.dead {
@@ -289,13 +290,13 @@ func (f *fate) topics() {
 	f.broker.lose(name, i, n-lost)
 }
 
-// orders loses what the leader next orders nodes to do.
+// orders loses the commands that the leader sends next.
 func (f *fate) orders() {
 	f.broker.spoil = true
 	f.lasting(f.duration(), func() { f.broker.spoil = false })
 }
 
-// poison writes records that no event is.
+// poison writes records that do not decode.
 func (f *fate) poison() {
 	w := f.world
 	topics := events.Topics()
@@ -328,7 +329,7 @@ func (f *fate) grow() {
 	}
 }
 
-// lag has the registry's replica get nothing for a while.
+// lag cuts the registry's replica off from its master for a while.
 func (f *fate) lag() {
 	r := f.redis
 	if r.wait == 0 || r.broken {

@@ -36,7 +36,8 @@ func decodeJob(in json.RawMessage) (j job) {
 	return j
 }
 
-// handle is the handler of all tasks. Whether one fails and how long it takes to stop or to pause is decided by its claim.
+// handle is the handler of all tasks. Whether one fails and how long it takes to stop or to pause is decided by its
+// claim.
 func (s *session) handle(ctx context.Context, by *nodesession.Run, in json.RawMessage) (json.RawMessage, error) {
 	if s.process.dead {
 		panic(killed{})
@@ -74,7 +75,7 @@ func (s *session) handle(ctx context.Context, by *nodesession.Run, in json.RawMe
 	return json.RawMessage(result(claim)), nil
 }
 
-// ignorable says whether a handler may ignore that its context ended, without breaking what guarantee 3 asks of it.
+// ignorable reports whether a handler may ignore that its context ended, without breaking what guarantee 3 asks of it.
 func ignorable(cause error) bool {
 	return !errors.Is(cause, nodesession.ErrLeaseLost) && !errors.Is(cause, nodesession.ErrDraining)
 }
@@ -101,7 +102,8 @@ func (s *session) die(ctx context.Context, run *taskRun, after time.Duration) {
 	panic(killed{})
 }
 
-// steps is the work of a run: it takes a while, looks at new attachments, and pauses when it is asked to, after a while, too.
+// steps is the work of a run: it takes a while, looks at new attachments, and pauses when it is asked to, after a
+// while, too.
 func (s *session) steps(ctx context.Context, by *nodesession.Run, run *taskRun, left, slow time.Duration) {
 	w, c := s.process.world, s.process.clock
 	paused, updates := by.PauseRequested(), by.Updates()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// history is all that happened in one simulation. Its hash tells whether two histories are the same; the text is kept only on demand.
+// history is all that happened in one simulation. Its hash tells whether two histories are the same; the text is kept
+// only on demand.
 type history struct {
 	keep  bool
 	sum   uint64
@@ -38,7 +39,8 @@ func (h *history) note(at time.Duration, who, format string, args ...any) {
 	}
 }
 
-// print writes the timeline: virtual milliseconds, actor, what. Lines that begin with a blank are details, written only if all are asked for.
+// print writes the timeline: virtual milliseconds, actor, what. Lines that begin with a blank are details, written only
+// if all are asked for.
 func (h *history) print(out io.Writer, all bool) {
 	for _, l := range h.lines {
 		if !all && strings.HasPrefix(l.what, " ") {

@@ -28,12 +28,12 @@ type leadership struct {
 	acts   time.Duration // when it began to act
 }
 
-// policy has failed tasks tried again soon, so that all of them end in the time of a simulation.
+// policy retries failed tasks soon, so that all of them end in the time of a simulation.
 var policy = task.Policy{MaxAttempts: 3, MaxCrashes: 3, Backoff: task.Backoff{BaseMs: 500, Factor: 2, MaxMs: 5000}}
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// terms makes what makes the terms of this controller.
+// terms returns the holder of this controller's terms.
 func (c *controller) terms() *term.Holder {
 	cfg := term.Config{
 		Controller: c.id, Dispatch: true,
@@ -56,8 +56,8 @@ func (c *controller) terms() *term.Holder {
 		Open: func(topic string, partition int, from kafka.Position) ingest.Reader {
 			return c.bus().Reader(topic, partition, from)
 		},
-		Transport: &lineTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
-			told: map[string]bool{}},
+		Transport: &serialTransport{c: c, to: transport.NewKafka(c.bus(), c.id, events.DefaultMaxBytes, c.process.clock.Now),
+			sent: map[string]bool{}},
 		Quarantine: quarantine.New(c.bus(), c.process.clock, quiet),
 		Dispatched: c.dispatch, Ingested: c.ingest,
 		Seed: c.world.rng.Uint64, Jitter: c.world.rng.Float64,
@@ -76,7 +76,8 @@ func (c *controller) begin(ctx context.Context, lease *election.Lease) election.
 	return t
 }
 
-// beginning watches the steps of a term's beginning. Without its guard, the term listens only after it knows from where to read reports.
+// beginning watches the steps of a term's beginning. Without its guard, the term listens only after it knows from where
+// to read reports.
 func (c *controller) beginning(t *term.Term, steps []term.Step) []term.Step {
 	l := c.session
 	l.term = t

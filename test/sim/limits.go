@@ -11,25 +11,26 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// inForce is the dispatcher's settings as they have been since a time.
+// inForce is the dispatcher's settings from a time on.
 type inForce struct {
 	since time.Duration
 	store.Dispatcher
 }
 
-// steered notes that the settings have changed in the store.
-func (c *checker) steered(d store.Dispatcher) {
+// settingsChanged notes that the settings have changed in the store.
+func (c *checker) settingsChanged(d store.Dispatcher) {
 	c.world.note("store", "version %d of the settings: paused %t %q %q, pools %v, limits %v", d.Version, d.Paused, d.PausedClasses, d.PausedNamespaces,
 		d.Pools, d.NamespaceLimits)
-	c.steering = append(c.steering, inForce{c.world.now, d})
+	c.settingsLog = append(c.settingsLog, inForce{c.world.now, d})
 }
 
-// pauses says whether settings keep tasks like this one from being dispatched.
+// pauses reports whether settings keep tasks like this one from being dispatched.
 func pauses(d *store.Dispatcher, t *task.Task) bool {
 	return d.Paused || slices.Contains(d.PausedClasses, t.ClassName) || slices.Contains(d.PausedNamespaces, t.Namespace)
 }
 
-// forbids says why settings forbid that a task is dispatched by a permit of its pool, as the n-th of its namespace; empty = they do not.
+// forbids returns why settings forbid that a task is dispatched with a permit of its pool, as the n-th of its
+// namespace. It is empty if they do not.
 func forbids(d *store.Dispatcher, t *task.Task, poolPermit string, n int) string {
 	limit, known := d.Pools[t.Pool]
 	space, limited := d.NamespaceLimits[t.Namespace]
@@ -44,7 +45,7 @@ func forbids(d *store.Dispatcher, t *task.Task, poolPermit string, n int) string
 	return ""
 }
 
-// permitNumber is that of a permit; a task without one has none that is small enough.
+// permitNumber returns the number of a permit. For a task without a permit it is larger than every limit.
 func permitNumber(permit string) int {
 	n, err := strconv.Atoi(permit[strings.LastIndexByte(permit, '#')+1:])
 	if err != nil {
@@ -53,13 +54,14 @@ func permitNumber(permit string) int {
 	return n
 }
 
-// When the faults are over for steadyAfter, the leader goes by settings that are steeredAfter old: it reads them every 500 ms.
+// When the faults have been over for steadyAfter, the leader applies settings that are settingsAfter old: it reads them
+// every 500 ms.
 const (
-	steadyAfter  = 10 * time.Second
-	steeredAfter = 1500 * time.Millisecond
+	steadyAfter   = 10 * time.Second
+	settingsAfter = 1500 * time.Millisecond
 )
 
-// steady says whether all faults are over for so long that settings hold soon.
+// steady reports whether the faults have been over for so long that settings apply soon.
 func (c *checker) steady() bool {
 	last := max(c.cfg.faults, c.mended)
 	return last != never && c.world.now-last > steadyAfter
@@ -68,13 +70,13 @@ func (c *checker) steady() bool {
 // obeyed checks a placement that was made by the settings of a version, or of newer ones, the n-th of its namespace.
 func (c *checker) obeyed(t *task.Task, a *task.Assignment, version int64, n int) {
 	if c.steady() {
-		for int(version)+1 < len(c.steering) && c.world.now-c.steering[version+1].since > steeredAfter {
+		for int(version)+1 < len(c.settingsLog) && c.world.now-c.settingsLog[version+1].since > settingsAfter {
 			version++
 		}
 	}
 	why := ""
-	for i := range c.steering[version:] {
-		if why = forbids(&c.steering[int(version)+i].Dispatcher, t, a.PoolPermit, n); why == "" {
+	for i := range c.settingsLog[version:] {
+		if why = forbids(&c.settingsLog[int(version)+i].Dispatcher, t, a.PoolPermit, n); why == "" {
 			return
 		}
 	}
@@ -97,7 +99,8 @@ func (c *checker) fits(t *task.Task, node string) {
 	}
 }
 
-// permitted checks that no permit is given twice, and that no more tasks of a key or a pool are held than there are permits.
+// permitted checks that no permit is given twice, and that no more tasks of a key or a pool are held than there are
+// permits.
 func (c *checker) permitted(before, after *task.Task) {
 	if before.Held() == after.Held() && before.ClaimID == after.ClaimID {
 		return
@@ -132,7 +135,7 @@ func (c *checker) permitted(before, after *task.Task) {
 	}
 }
 
-// rooms checks the slots of the node at which a run begins, and how many runs of its key there are with it.
+// rooms checks the slots of the node at which a run begins, and the number of runs of its key.
 func (c *checker) rooms(r *taskRun, sign int) {
 	doc, n := &c.task(r.task).doc, r.session.node
 	n.slots += sign * doc.Width()
@@ -163,9 +166,9 @@ func (c *checker) rooms(r *taskRun, sign int) {
 	}
 }
 
-// unsteered says what is sent and has not begun although it is paused.
-func (c *checker) unsteered(say func(format string, args ...any)) {
-	now := &c.steering[len(c.steering)-1]
+// sentThoughPaused lists the tasks that are paused, and are still sent although they have not begun.
+func (c *checker) sentThoughPaused(say func(format string, args ...any)) {
+	now := &c.settingsLog[len(c.settingsLog)-1]
 	for _, t := range c.order {
 		if doc, ok := c.truth.get(t.id); ok && doc.LifecycleStatus == task.Assigning && pauses(&now.Dispatcher, &doc) && doc.Held() {
 			say("%s is paused since %d ms, and is still %s", t.id, now.since.Milliseconds(), doc.LifecycleStatus)
@@ -173,7 +176,7 @@ func (c *checker) unsteered(say func(format string, args ...any)) {
 	}
 }
 
-// anySteered says whether people have the dispatcher go by anything but what is to be in the end.
-func (c *checker) anySteered() bool {
-	return c.steering[len(c.steering)-1].Paused || len(c.steering) > 2
+// settingsAltered reports whether the settings differ from those that apply at the end.
+func (c *checker) settingsAltered() bool {
+	return c.settingsLog[len(c.settingsLog)-1].Paused || len(c.settingsLog) > 2
 }

@@ -59,7 +59,7 @@ var (
 	errExpired = errors.New("not called: the caller's time is over")
 )
 
-// certain says whether an error means that the call did nothing and will do nothing.
+// certain reports whether an error means that the call did nothing and will do nothing.
 func certain(err error) bool { return errors.Is(err, errRefused) || errors.Is(err, errExpired) }
 
 // callLimit is how long a call waits whose context says nothing.
@@ -92,8 +92,8 @@ func (n *net) delay(l link) time.Duration {
 // effect is what a call does at the service. Lost says that its answer will not arrive.
 type effect func(lost bool) error
 
-// call is one call of a service: the way there, the effect, the way back. An error of its own says whether it is certain that nothing was
-// done; one of the effect's is the service's answer.
+// call is one call of a service: the way there, the effect, the way back. An error of its own says whether it is
+// certain that nothing was done; one of the effect's is the service's answer.
 func (n *net) call(ctx context.Context, s service, do effect) error {
 	w := n.world
 	p := w.current.process

@@ -6,7 +6,8 @@ import (
 	nodesession "github.com/skalds-go/skalds/node/session"
 )
 
-// lockFile is a node's file in SKALD_STATE_DIR, on the machine of that node: it outlives the processes that hold the lock on it.
+// lockFile is a node's file in SKALD_STATE_DIR, on the machine of that node: it outlives the processes that hold the
+// lock on it.
 type lockFile struct {
 	content []byte
 	holder  *process
@@ -22,7 +23,7 @@ type openFile struct {
 
 var _ nodesession.LockFile = (*openFile)(nil)
 
-// file gives the file of a node's id.
+// file returns the file of a node's id.
 func (cl *cluster) file(id string, p *process) *openFile {
 	f, ok := cl.files[id]
 	if !ok {

@@ -1,16 +1,17 @@
-// Command sim runs the whole system deterministically: the real rounds of controllers and nodes on stores, a bus and a registry in memory,
-// under a scheduler in which a seed decides who goes next, what gets lost, who dies and who stands still. A checker looks at everything that
-// happens. A seed that fails prints a timeline and can be run again.
+// Command sim runs the whole system deterministically: the real rounds of controllers and nodes on stores, a bus and a
+// registry in memory, under a scheduler in which a seed decides who goes next, what gets lost, who dies and who stands
+// still. A checker looks at everything that happens. A seed that fails prints a timeline and can be run again.
 //
 //	go run ./test/sim -seeds 100000            # a long run, on all cores
 //	go run ./test/sim -from 4711 -seeds 1 -show  # one seed, with its timeline
 //	go run ./test/sim -without term -seeds 1000  # with a guard taken out: the checker should find it
-//	go run ./test/sim -only outage,hand-over     # dependencies alone go away, and controllers change: nothing may move
+//	go run ./test/sim -only outage,hand-over     # only dependencies go away, and controllers change: nothing may move
 //
-// What each file holds: world.go the scheduler, link.go the network; store.go, bus.go, registry.go and lockfile.go the services; controller.go,
-// leadership.go, loops.go and transport.go the controllers; node.go and handler.go the nodes; people.go and steer.go who submits and asks for
-// things, asks.go what tasks ask for and nodes offer; fate.go, faults.go and outages.go what goes wrong; check.go the checker, and runs.go,
-// limits.go, shares.go, wishes.go, drains.go, times.go, deaf.go, crashes.go, removals.go and moves.go more of its rules.
+// What each file holds: world.go the scheduler, link.go the network; store.go, bus.go, registry.go and lockfile.go the
+// services; controller.go, leadership.go and transport.go the controllers; node.go and handler.go the nodes; people.go
+// and alterations.go who submits and asks for things, asks.go what tasks ask for and nodes offer; fate.go, faults.go
+// and outages.go what goes wrong; check.go the checker, and runs.go, limits.go, shares.go, desired.go, drains.go,
+// times.go, deaf.go, crashes.go, removals.go and moves.go more of its rules.
 package main
 
 import (
@@ -27,7 +28,7 @@ import (
 	"time"
 )
 
-// command is what the command line asks for.
+// command is the parsed command line.
 type command struct {
 	options
 	from   uint64
@@ -89,7 +90,7 @@ func faultNames() []string {
 	return names
 }
 
-// gcPercent has the garbage collector run less often: a simulation holds little, and throws much away.
+// gcPercent makes the garbage collector run less often: a simulation holds little memory, and discards much.
 const gcPercent = 400
 
 func main() {
@@ -99,7 +100,7 @@ func main() {
 		os.Exit(2)
 	}
 	debug.SetGCPercent(gcPercent)
-	// Bubbles of fake time are to be had from package testing alone. It has flags of its own.
+	// Only package testing makes bubbles of fake time. It has flags of its own.
 	os.Args = os.Args[:1]
 	match := func(string, string) (bool, error) { return true, nil }
 	testing.Main(match, []testing.InternalTest{{Name: "sim", F: c.run}}, nil, nil)
@@ -108,7 +109,7 @@ func main() {
 // maxFailures ends a long run.
 const maxFailures = 10
 
-// run simulates all seeds, on all cores, and says how fast that went.
+// run simulates all seeds, on all cores, and prints how fast that went.
 func (c command) run(t *testing.T) {
 	var mu sync.Mutex
 	next, done, turns, failed := c.from, uint64(0), 0, 0

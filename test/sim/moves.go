@@ -8,11 +8,12 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// What a dependency that is away must not do, in seeds where nothing else goes wrong: cut a run off, take a task from its node, end a lease, or
-// have a result not count. One thing may happen (docs/adr/0007): a node that Kafka does not reach and that runs nothing is put out of the
-// registry, and what was sent to it in vain goes elsewhere.
+// What a dependency that is away must not do, in seeds where nothing else goes wrong: cut a run off, take a task from
+// its node, end a lease, or have a result not count. One thing may happen (docs/adr/0007): a node that Kafka does not
+// reach and that runs nothing is put out of the registry, and what was sent to it in vain goes elsewhere.
 
-// evicting is how old what a node is put out for may be: its list is that of its last heartbeat. What has begun since is cut off with it.
+// evicting is how old what a node is put out for may be: its list is that of its last heartbeat. What has begun since
+// is cut off with it.
 const evicting = 3 * time.Second
 
 // evicts notes that a node is put out of the registry.
@@ -22,7 +23,7 @@ func (c *checker) evicts(incarnation string) {
 	}
 }
 
-// excused says whether a run, or a claim without one, may end with its node's place in the registry.
+// excused reports whether a run, or a claim without one, may end with its node's place in the registry.
 func (c *checker) excused(incarnation string, began time.Duration) bool {
 	at, evicted := c.evicted[incarnation]
 	return evicted && began > at-evicting

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// outages are the faults of seeds in which nothing goes wrong but that a dependency goes away or hangs, and that controllers stop or crash
-// while another one is there: what guarantee 4 is about. They keep within its limits (docs/guarantees.md):
+// outages are the faults of seeds in which nothing goes wrong but that a dependency goes away or hangs, and that
+// controllers stop or crash while another one is there: what guarantee 4 is about. They keep within its limits
+// (docs/guarantees.md):
 //
-//   - Redis, Kafka and the store are away one at a time, or Redis together with the store; and between Redis and Kafka all have the time to notice.
+//   - Redis, Kafka and the store are away one at a time, or Redis together with the store; and between Redis and Kafka
+//     all have the time to notice.
 //   - While Redis and the store are away, for whomever, a leader is there that was there before, and lives on.
 //   - They begin when all nodes are registered: a node that joins needs both.
 var outages = []kind{{"outage", (*fate).outage}, {"stalls", (*fate).stalls}, {"hand-over", (*fate).handOver}}
@@ -23,10 +25,11 @@ type away struct {
 	ended [services]time.Duration // when the last one ended
 }
 
-// noticed is how long after Redis's return Kafka stays, and the other way round; and how long a leader has led before it may go.
+// noticed is how long after Redis's return Kafka stays, and the other way round; and how long a leader has led before
+// it may go.
 const noticed = 5 * time.Second
 
-// may says whether services may go away now, for whomever.
+// may reports whether services may go away now.
 func (f *fate) may(list ...service) bool {
 	gone, now := f.away.count, f.world.now
 	for _, s := range list {
@@ -44,14 +47,14 @@ func (f *fate) may(list ...service) bool {
 	return gone[registryService] == 0 || gone[storeService] == 0 || f.known() != nil
 }
 
-// joined says whether all nodes are registered, and not about to end.
+// joined reports whether all nodes are registered, and none is about to end.
 func (f *fate) joined() bool {
 	return !slices.ContainsFunc(f.workers, func(n *worker) bool {
 		return n.session == nil || n.session.TrustedUntil() == 0 || n.session.IsLost()
 	})
 }
 
-// known is a controller that leads and knows it, whether it acts yet or not; nil = none.
+// known returns a controller that leads and knows it, whether it acts yet or not; nil if there is none.
 func (f *fate) known() *controller {
 	doc, err := f.truth.mem.Leader(background)
 	if err != nil {
@@ -110,7 +113,8 @@ func (f *fate) takeAway(s service, p *process, d time.Duration) {
 	})
 }
 
-// stalls has the store stall while Redis is away, until a new leader is chosen, and then again before that one has begun.
+// stalls has the store stall while Redis is away, until a new leader is chosen, and then again before that one has
+// begun.
 func (f *fate) stalls() {
 	w := f.world
 	if f.away.count[registryService] == 0 && f.may(registryService) {
@@ -130,18 +134,19 @@ func (f *fate) stalls() {
 	f.lasting(8*time.Second, func() { f.truth.chosen = nil })
 }
 
-// handOver stops a controller, or has it crash, while another one is there, and none has begun to lead a short time ago.
+// handOver stops a controller, or has it crash, while another one is there, and none has begun to lead a short time
+// ago.
 func (f *fate) handOver() {
 	w := f.world
 	i, c := f.anyController()
-	other, settled := false, false
+	other, led := false, false
 	for _, o := range f.controllers {
 		lives := !o.process.dead && !o.stopping
 		other = other || o != c && lives
-		settled = settled || lives && o.leading() != nil && w.now-o.session.acts > noticed
+		led = led || lives && o.leading() != nil && w.now-o.session.acts > noticed
 	}
 	switch {
-	case c.process.dead || c.stopping || !other || !settled:
+	case c.process.dead || c.stopping || !other || !led:
 		return
 	case f.away.count[registryService] > 0 && f.away.count[storeService] > 0:
 		return

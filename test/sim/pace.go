@@ -7,11 +7,12 @@ import (
 	"github.com/skalds-go/skalds/pkg/loop"
 )
 
-// A controller that hurries harms what it hurries at: a dependency that is down is asked again and again, and nodes that are behind get more.
-// These checks see the steps of the controller's loops, and the pauses between them.
+// A controller that hurries harms what it hurries at: a dependency that is down is asked again and again, and nodes
+// that are behind get more. These checks see the steps of the controller's loops, and the pauses between them.
 
-// leastFull is the shortest pause of a dispatcher that has sent as much as it may, and leastFailed that after a failure, in hundredths of the
-// loop's own: a pause is drawn from its upper half. They leave room for a nanosecond that the conversion between clocks takes off.
+// leastFull is the shortest pause of a dispatcher that has sent as much as it may, and leastFailed that after a
+// failure, in hundredths of the loop's own: a pause is drawn from its upper half. They leave room for a nanosecond that
+// the conversion between clocks takes off.
 const (
 	leastFull   = 80*time.Millisecond - time.Microsecond
 	leastFailed = 49

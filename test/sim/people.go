@@ -11,7 +11,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// people submit tasks and ask things of them, each through any controller that lives.
+// people submit tasks and request changes of them, through any live controller.
 type people struct {
 	*cluster
 	process *process
@@ -26,12 +26,12 @@ func (cl *cluster) startPeople() *people {
 	p.spawn("ask", p.ask)
 	p.spawn("drain", p.drain)
 	if cl.cfg.asks {
-		p.spawn("steer", p.steer)
+		p.spawn("alter settings", p.alterSettings)
 	}
 	if cl.cfg.deaf > 0 {
 		p.spawn("give up", p.giveUp)
 	}
-	p.spawn("settle", p.settle)
+	p.spawn("wind down", p.windDown)
 	return p
 }
 
@@ -43,7 +43,8 @@ func (p *people) spawn(name string, run func()) {
 	})
 }
 
-// submit stores all tasks, in batches, over half of the time of the faults. What is not acknowledged is submitted again.
+// submit stores all tasks, in batches, over half of the time of the faults. What is not acknowledged is submitted
+// again.
 func (p *people) submit() {
 	w := p.world
 	for made := 0; made < p.cfg.tasks; {
@@ -125,7 +126,8 @@ func (p *people) task(i int) task.Task {
 	return t
 }
 
-// deaf has a task ignore the end of its context, for longer than the grace in most cases, and may have that end come by a time.
+// deaf has a task ignore the end of its context, for longer than the grace in most cases, and may have that end come by
+// a time.
 func (p *people) deaf(t *task.Task) job {
 	w := p.world
 	j := job{Ms: 2000 + w.rng.IntN(8000), Deaf: 1 + w.rng.IntN(25_000)}
@@ -138,16 +140,16 @@ func (p *people) deaf(t *task.Task) job {
 	return j
 }
 
-// giveUp has a person cancel the task that does not heed it, at any time.
+// giveUp cancels, at any time, the task that ignores the end of its context.
 func (p *people) giveUp() {
 	p.world.park(p.world.now+p.world.between(0, p.cfg.faults), nil)
-	p.change(taskID(p.cfg.deaf-1), deedNamed("cancel"))
+	p.change(taskID(p.cfg.deaf-1), requestNamed("cancel"))
 }
 
 func taskID(i int) string { return fmt.Sprintf("t%04d", i) }
 
-// tell calls f for a controller, which may not live any more: then the leader finds by itself what it would have been told.
-func (p *people) tell(f func(c *controller)) {
+// notify calls f for a controller, unless it is dead or frozen: then the leader finds out by itself.
+func (p *people) notify(f func(c *controller)) {
 	c := p.controllers[p.world.rng.IntN(len(p.controllers))]
 	if !c.process.dead && !c.process.frozen {
 		f(c)
@@ -157,16 +159,16 @@ func (p *people) tell(f func(c *controller)) {
 	}
 }
 
-func (p *people) wake() { p.tell(func(c *controller) { c.holder.Stored() }) }
+func (p *people) wake() { p.notify(func(c *controller) { c.holder.Stored() }) }
 
-// deed is something that a person asks of a task.
-type deed struct {
+// request is something that a person asks of a task.
+type request struct {
 	name string
 	ask  func(t *task.Task, now int64, rng *rand.Rand) (task.Change, bool)
 	next []string // what may be asked soon after it
 }
 
-var deeds = []deed{
+var requestKinds = []request{
 	{"cancel", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Cancel(t, now) }, []string{"resume", "retry"}},
 	{"pause", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Pause(t, now) }, []string{"resume", "resume", "cancel", "attach"}},
 	{"resume", func(t *task.Task, now int64, _ *rand.Rand) (task.Change, bool) { return task.Resume(t, now) }, []string{"pause", "cancel"}},
@@ -181,26 +183,26 @@ func attach(t *task.Task, now int64, rng *rand.Rand) (task.Change, bool) {
 	return task.Attach(t, job{Ms: rng.IntN(2*j.Ms + 1), Kills: j.Kills, Deaf: j.Deaf, Version: t.AttachmentsVersion + 1}.encode(), now)
 }
 
-func deedNamed(name string) deed {
-	for _, d := range deeds {
+func requestNamed(name string) request {
+	for _, d := range requestKinds {
 		if d.name == name {
 			return d
 		}
 	}
-	panic("no deed " + name)
+	panic("no request " + name)
 }
 
-// ask lets people ask things of tasks in any state, and change their minds.
+// ask requests changes of tasks in any state, and changes of mind soon after.
 func (p *people) ask() {
 	w := p.world
-	kinds := []deed{deedNamed("cancel")}
-	for _, d := range deeds {
+	kinds := []request{requestNamed("cancel")}
+	for _, d := range requestKinds {
 		if w.chance(600) {
 			kinds = append(kinds, d)
 		}
 	}
-	for range p.cfg.wishes {
-		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.wishes+1)), nil)
+	for range p.cfg.requests {
+		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.requests+1)), nil)
 		if w.now >= p.cfg.faults {
 			break
 		}
@@ -212,7 +214,7 @@ func (p *people) ask() {
 			if !p.change(id, d) {
 				break
 			}
-			d = deedNamed(d.next[w.rng.IntN(len(d.next))])
+			d = requestNamed(d.next[w.rng.IntN(len(d.next))])
 			w.park(w.now+[]time.Duration{w.between(0, 20*time.Millisecond), w.between(0, time.Second), w.between(0, 6*time.Second)}[w.rng.IntN(3)], nil)
 		}
 	}
@@ -221,8 +223,9 @@ func (p *people) ask() {
 // maxSwaps is how often a change is tried again because the task changed meanwhile, as by the API.
 const maxSwaps = 10
 
-// change asks for one thing, as the API does. It reports false if that was not needed, or not possible, or nobody knows.
-func (p *people) change(id string, d deed) bool {
+// change asks for one thing, as the API does. It reports false if that was not needed, or not possible, or nobody
+// knows.
+func (p *people) change(id string, d request) bool {
 	w := p.world
 	if d.ask == nil {
 		ok, err := p.store.Purge(background, id)
@@ -244,7 +247,7 @@ func (p *people) change(id string, d deed) bool {
 		if n == 1 {
 			w.note("people", "%s %s, which was %s %s", d.name, id, list[0].LifecycleStatus, list[0].Desired)
 			if c.Update != nil {
-				p.tell(func(c *controller) { c.holder.Updated(id) })
+				p.notify(func(c *controller) { c.holder.Updated(id) })
 			}
 			p.wake()
 			return true
@@ -253,7 +256,7 @@ func (p *people) change(id string, d deed) bool {
 	return false
 }
 
-// drain has people drain nodes, and undo that.
+// drain drains nodes, and undoes that.
 func (p *people) drain() {
 	w := p.world
 	for range p.cfg.drains {
@@ -271,15 +274,15 @@ func (p *people) setDraining(id string, draining bool) bool {
 	if err := p.store.SetDraining(background, id, draining); err != nil {
 		return false
 	}
-	p.tell(func(c *controller) { c.holder.DrainsStored() })
+	p.notify(func(c *controller) { c.holder.DrainsStored() })
 	return true
 }
 
-// settle looks, some time after the last fault, at what has become of what people asked for, and then lets go on what is paused.
-func (p *people) settle() {
+// windDown checks, some time after the last fault, that all requests were carried out, and then resumes what is paused.
+func (p *people) windDown() {
 	w := p.world
 	w.park(p.cfg.faults, nil)
-	for p.threads > 1 || p.net.late > 0 || p.check.anySteered() && !p.check.steady() || len(p.check.unmet()) > 0 && !p.check.calm() {
+	for p.threads > 1 || p.net.late > 0 || p.check.settingsAltered() && !p.check.steady() || len(p.check.unmet()) > 0 && !p.check.calm() {
 		w.park(w.now+time.Second, nil)
 	}
 	for _, what := range p.check.unmet() {
@@ -295,7 +298,7 @@ func (p *people) settle() {
 	}
 	for p.check.anyPaused() {
 		for _, t := range p.check.order {
-			p.change(t.id, deedNamed("resume"))
+			p.change(t.id, requestNamed("resume"))
 		}
 		w.park(w.now+time.Second, nil)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/registry/memory"
 )
 
-// redis is the registry's server: it may forget everything, or go back to an older state under a new run id. It may have a replica, which it
-// tells of its writes a little later, and which may take its place.
+// redis is the registry's server: it may forget everything, or go back to an older state under a new run id. It may
+// have a replica, which it tells of its writes a little later, and which may take its place.
 type redis struct {
 	world *world
 	net   *net
@@ -166,7 +166,7 @@ func (s *seamRegistry) Heartbeat(ctx context.Context, n *registry.Node) error {
 		mem = s.of(s.process)
 		err := mem.Heartbeat(background, &beat)
 		if err == nil {
-			s.check.beat(&beat)
+			s.check.heartbeat(&beat)
 			s.wrote(mem, func(m *memory.Registry) { _ = m.Heartbeat(background, &beat) })
 		}
 		writes = s.writes
@@ -207,7 +207,8 @@ func (s *seamRegistry) change(ctx context.Context, what string, do func(*memory.
 	})
 }
 
-// Snapshot implements [registry.Registry]. It begins with a write that the replicas must have: else they may follow another server.
+// Snapshot implements [registry.Registry]. It begins with a write that the replicas must have: else they may follow
+// another server.
 func (s *seamRegistry) Snapshot(ctx context.Context) (snap registry.Snapshot, err error) {
 	if s.wait > 0 {
 		mem, writes := s.of(s.process), 0

@@ -5,7 +5,7 @@ import "github.com/skalds-go/skalds/pkg/task"
 // created notes that a task came into the store. One that was removed meanwhile begins anew.
 func (c *checker) created(id string) {
 	if t := c.task(id); t.gone {
-		t.gone, t.ends, t.retries, t.wish, t.times = false, 0, 0, wish{want: task.Running}, t.made
+		t.gone, t.ends, t.retries, t.desired, t.times = false, 0, 0, desired{want: task.Running}, t.made
 	}
 }
 
@@ -31,7 +31,7 @@ func (c *checker) removes(before int64, call func() error) error {
 		l.t.gone = true
 		c.world.note("store", "%s is removed", l.t.id)
 		if !l.ended || l.updated >= before {
-			c.violate("%s was removed: it had ended: %t, at %d ms; it was to have before %d ms", l.t.id, l.ended, l.updated-epoch, before-epoch)
+			c.violate("%s was removed: it had ended: %t, at %d ms; it should have before %d ms", l.t.id, l.ended, l.updated-epoch, before-epoch)
 		}
 	}
 	return err

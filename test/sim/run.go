@@ -15,7 +15,8 @@ type outcome struct {
 	violations []string
 	history    *history
 	turns      int
-	took       time.Duration // virtual
+	took       time.Duration   // virtual
+	threads    map[string]bool // names of the threads that ran
 }
 
 // options select what is simulated.
@@ -65,7 +66,7 @@ func simulate(t *testing.T, seed uint64, o options) (out outcome) {
 			}
 		}
 		w.close()
-		out.violations, out.turns, out.took = cl.check.violations, w.turns, w.now
+		out.violations, out.turns, out.took, out.threads = cl.check.violations, w.turns, w.now, w.names
 	})
 	return out
 }
@@ -74,7 +75,7 @@ func simulate(t *testing.T, seed uint64, o options) (out outcome) {
 func draw(w *world, o options) settings {
 	s := settings{
 		nodes: 3, controllers: 2, tasks: 20, capacity: 1 + w.rng.IntN(4), prefetch: w.rng.IntN(4), partitions: 1 + w.rng.IntN(3),
-		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], wishes: w.rng.IntN(16), longest: 15_000,
+		strategy: placement.Strategies()[w.rng.IntN(len(placement.Strategies()))], requests: w.rng.IntN(16), longest: 15_000,
 		heartbeat: time.Second, lostAfter: 8 * time.Second, stopMargin: time.Second,
 		lease: 2 * time.Second, resendAfter: 2 * time.Second, interval: 5 * time.Second,
 		faults: 30 * time.Second, rest: 20 * time.Minute,
@@ -103,9 +104,9 @@ func draw(w *world, o options) settings {
 		s.timed = w.rng.IntN(300)
 	}
 	s.order = []fairqueue.Mode{fairqueue.Strict, fairqueue.Weighted}[w.rng.IntN(2)]
-	s.asks, s.keyed, s.steers, s.sideSlots = w.chance(600), 400, w.rng.IntN(12), 1+w.rng.IntN(s.capacity)
+	s.asks, s.keyed, s.settingsChanges, s.sideSlots = w.chance(600), 400, w.rng.IntN(12), 1+w.rng.IntN(s.capacity)
 	if o.keys {
-		s.asks, s.keyed, s.steers = true, 900, 0
+		s.asks, s.keyed, s.settingsChanges = true, 900, 0
 	}
 	if o.pending > 0 {
 		s.maxPending = o.pending

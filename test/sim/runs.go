@@ -75,7 +75,7 @@ func (c *checker) begin(s *session, id, claim string, version int64) *taskRun {
 	return r
 }
 
-// stoodStill says whether the session's trust has ended while its process could not notice.
+// stoodStill reports whether the session's trust has ended while its process could not notice.
 func (s *session) stoodStill() bool {
 	w := s.process.world
 	until := s.TrustedUntil()
@@ -86,7 +86,7 @@ func (s *session) stoodStill() bool {
 	return at <= w.now && (s.process.frozen || s.process.thawed >= at)
 }
 
-// runs says whether a run goes on, of a process that has not lost its trust without noticing.
+// runs reports whether a run goes on, of a process that has not lost its trust without noticing.
 func (r *taskRun) runs() bool { return !r.over && !r.ghost && !r.session.stoodStill() }
 
 // end is called when a handler returns.

@@ -6,9 +6,9 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// The limit of a namespace, and that tasks of one anti-affinity key keep off each other's nodes, are counted by the leader alone: they hold for
-// what it knows of. It knows the claims that were there when it began, and its own, but for those that the store took when nobody waited for
-// that any more.
+// The limit of a namespace, and that tasks of one anti-affinity key keep off each other's nodes, are counted by the
+// leader alone: they hold for what it knows of. It knows the claims that were there when it began, and its own, but for
+// those that the store took when nobody waited for that any more.
 
 // holding is a claim that the store shows at a node.
 type holding struct {
@@ -17,7 +17,7 @@ type holding struct {
 	namespace, anti string
 }
 
-// knows says whether a leadership must have known of a claim.
+// knows reports whether a leadership must have known of a claim.
 func (l *leadership) knows(r *claimRecord) bool {
 	return l != nil && (r.by == l && !r.late || r.storedAt < l.primed)
 }
@@ -42,7 +42,8 @@ func (c *checker) others(l *leadership, matches func(h holding) bool) (n int) {
 	return n
 }
 
-// ofNamespace is how many claims of a task's namespace there are with the one that is made now; 0 if it comes too late to be counted.
+// ofNamespace is how many claims of a task's namespace there are with the one that is made now; 0 if it comes too late
+// to be counted.
 func (c *checker) ofNamespace(t *task.Task, r *claimRecord) int {
 	if r.late {
 		return 0
@@ -78,7 +79,7 @@ func (c *checker) apart(t *taskRecord, r *taskRun) {
 	}
 }
 
-// late says whether a task's deadline has passed, so that the leader may have ended it although it runs.
+// late reports whether a task's deadline has passed, so that the leader may have ended it although it runs.
 func (t *taskRecord) late(c *checker) bool {
 	at := t.times.deadline
 	return at != 0 && scale(c.world.now, fastest, million)+time.Second > at

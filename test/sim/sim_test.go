@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,14 +25,14 @@ func run(t *testing.T, seed uint64, o options) outcome {
 		again.history.print(t.Output(), false)
 		t.Errorf("seed %d: %s", seed, strings.Join(out.violations, "\n"))
 		if again.history.sum != out.history.sum {
-			t.Errorf("seed %d gives another history when it is run again", seed)
+			t.Errorf("seed %d has another history when it is run again", seed)
 		}
 	}
 	return out
 }
 
-// shortly is what a short run, such as that of the race detector, leaves of a number of seeds: actors run one at a time, so that there is
-// little for it to find.
+// shortly is what a short run, such as that of the race detector, leaves of a number of seeds: actors run one at a
+// time, so that there is little for it to find.
 func shortly(seeds uint64) uint64 {
 	if testing.Short() {
 		return max(seeds/25, 2)
@@ -82,6 +84,17 @@ func TestTheGuaranteesHoldWithManyNodesAndTasks(t *testing.T) {
 	}
 }
 
+// A fault that names a loop which does not exist would never hit.
+func TestFaultsHitRealLoops(t *testing.T) {
+	t.Parallel()
+	threads := run(t, 1, options{calm: true}).threads
+	for _, name := range slices.Concat(nodeLoops, controllerLoops) {
+		if !threads[name] {
+			t.Errorf("no loop is named %q; there are %v", name, slices.Sorted(maps.Keys(threads)))
+		}
+	}
+}
+
 func TestASeedAlwaysGivesTheSameHistory(t *testing.T) {
 	t.Parallel()
 	for seed := range shortly(50) {
@@ -109,12 +122,12 @@ func TestTheCheckerFindsWhatEachGuardKeepsOut(t *testing.T) {
 		"sending":   {[]string{"hush"}, "and has been running at", 430},
 		"drift":     {[]string{"hush"}, "and has been running at", 600},
 		"read-back": {[]string{"freeze-controller", "slow"}, "the store has never had it", 45},
-		"give-back": {[]string{"lossy", "cut"}, "and has been running at", 135},
+		"unclaim":   {[]string{"lossy", "cut"}, "and has been running at", 135},
 		"adopt":     {[]string{"undoing", "freeze-node"}, "and has been running at", 440},
-		"wish":      {[]string{"crash-node", "freeze-node", "stop-node"}, " is to be ", 50},
-		"repeat":    {[]string{"orders"}, " is to be ", 195},
+		"desired":   {[]string{"crash-node", "freeze-node", "stop-node"}, " should be ", 50},
+		"repeat":    {[]string{"orders"}, " should be ", 195},
 		"proof":     {[]string{"twin"}, " has not crashed", 0},
-		"alone":     {[]string{"crash-node"}, "is to run alone", 0},
+		"alone":     {[]string{"crash-node"}, "must run alone", 0},
 		"replicas":  {[]string{"failover"}, "and has been running at", 0},
 		"barrier":   {[]string{"stall", "crash-node"}, "was on the bus since", 0},
 		"listen":    {[]string{"outage", "stalls"}, "a dependency moved all", 0},

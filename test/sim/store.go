@@ -13,8 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// truth is the database. While it has no majority, writes are done on one machine only: they are answered by nothing, no majority read
-// shows them, and in the end they are all taken over, in their order, or all rolled back.
+// truth is the database. While it has no majority, writes are done on one machine only: they are answered by nothing,
+// no majority read shows them, and in the end they are all taken over, in their order, or all rolled back.
 type truth struct {
 	world    *world
 	net      *net
@@ -56,7 +56,8 @@ const (
 	rolePeople     role = "people"
 )
 
-// seamStore is the database as one loop of one process sees it. Every method is a turn; one of the interface that is not here panics.
+// seamStore is the database as one loop of one process sees it. Every method is a turn; one of the interface that is
+// not here panics.
 type seamStore struct {
 	store.Store // nil
 	*truth
@@ -153,7 +154,7 @@ func (s *seamStore) apply(c task.Change, version int64, late bool) bool {
 	if s.guards.noCompare && c.Assign != nil && s.role == roleDispatcher {
 		c.From, c.Attempt, c.ClaimID = task.Set(before.LifecycleStatus), before.Attempt, before.ClaimID
 	}
-	if s.guards.noWish && s.role != rolePeople {
+	if s.guards.noDesired && s.role != rolePeople {
 		c.IfDesired = nil
 	}
 	if s.guards.noAdopt {
@@ -229,7 +230,7 @@ func (s *seamStore) Depths(ctx context.Context, after string, limit int) (depths
 	return depths, err
 }
 
-// alone takes away what says that a task is to run alone, without its guard.
+// alone removes, without its guard, the mark that a task must run alone.
 func (s *seamStore) alone(page store.PendingPage) store.PendingPage {
 	for i := range page.Tasks {
 		if s.guards.noAlone {
@@ -268,7 +269,7 @@ func (s *seamStore) Active(ctx context.Context, yield func(*task.Task) error) er
 
 // Desired implements [store.Tasks].
 func (s *seamStore) Desired(ctx context.Context, limit int) (list []task.Task, err error) {
-	err = s.ask(ctx, "wishes", func(bool) error { list, err = s.mem.Desired(background, limit); return err })
+	err = s.ask(ctx, "requests", func(bool) error { list, err = s.mem.Desired(background, limit); return err })
 	slices.SortFunc(list, func(a, b task.Task) int { return cmp.Compare(a.ID, b.ID) }) // it comes off a map
 	return list, err
 }
@@ -369,7 +370,7 @@ func (s *seamStore) SwapDispatcher(ctx context.Context, d store.Dispatcher) (ok 
 			if err != nil {
 				panic(err) // the memory store always answers
 			}
-			s.check.steered(now)
+			s.check.settingsChanged(now)
 		}
 		return err
 	})

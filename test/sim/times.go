@@ -28,7 +28,8 @@ func (c *checker) submits(t *task.Task) {
 	r.times = r.made
 }
 
-// timed checks that a change comes neither too early nor too late. Clocks of controllers run up to 5 % fast, and say notBefore by them.
+// timed checks that a change comes neither too early nor too late. Clocks of controllers run up to 5 % fast, and say
+// notBefore by them.
 func (c *checker) timed(t *taskRecord, as role, before, after *task.Task) {
 	now := c.world.now
 	if after.NotBefore != before.NotBefore {
@@ -36,9 +37,9 @@ func (c *checker) timed(t *taskRecord, as role, before, after *task.Task) {
 	}
 	switch assigned := after.ClaimID != before.ClaimID && after.LifecycleStatus == task.Assigning; {
 	case assigned && before.NotBefore != 0:
-		c.violate("the %s assigned %s, which is to wait", as, t.id)
+		c.violate("the %s assigned %s, which must wait", as, t.id)
 	case assigned && scale(now, fastest, million)+time.Millisecond < t.times.notBefore:
-		c.violate("the %s assigned %s, which is not to run before %d ms", as, t.id, t.times.notBefore.Milliseconds())
+		c.violate("the %s assigned %s, which must not run before %d ms", as, t.id, t.times.notBefore.Milliseconds())
 	case after.LifecycleStatus.Terminal():
 		c.overdue(t)
 	}
@@ -46,7 +47,7 @@ func (c *checker) timed(t *taskRecord, as role, before, after *task.Task) {
 
 // overdue checks, of a task that has not ended, or ends now, that its deadline is not long over.
 func (c *checker) overdue(t *taskRecord) {
-	if at := t.times.deadline; at != 0 && c.calm(at, t.wish.at) {
+	if at := t.times.deadline; at != 0 && c.calm(at, t.desired.at) {
 		c.violate("%s has not ended, and its deadline was at %d ms", t.id, at.Milliseconds())
 	}
 }
@@ -62,8 +63,8 @@ func (c *checker) limited(t *taskRecord, r *taskRun) {
 	}
 }
 
-// timely checks a run that ends. A handler ends within the stop margin of its context's end; what stood still does so later, and one that
-// rested is noticed later.
+// timely checks a run that ends. A handler ends within the stop margin of its context's end; what stood still does so
+// later, and one that rested is noticed later.
 func (c *checker) timely(t *taskRecord, r *taskRun) {
 	ended := c.world.now
 	if r.deaf != 0 {

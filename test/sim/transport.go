@@ -14,20 +14,20 @@ import (
 	"github.com/skalds-go/skalds/events"
 )
 
-// lineTransport has the real transport publish one event after the other, in an order that the seed picks, where it would do several at
-// once by goroutines of its own.
-type lineTransport struct {
+// serialTransport has the real transport publish one event after the other, in an order that the seed picks, where it
+// would do several at once by goroutines of its own.
+type serialTransport struct {
 	c    *controller
 	to   *transport.Kafka
-	told map[string]bool // commands that were sent, if none is to be repeated
+	sent map[string]bool // commands that were sent; used if none may be repeated
 }
 
 // Assign publishes claims.
-func (t *lineTransport) Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result {
+func (t *serialTransport) Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result {
 	results := make([]transport.Result, len(batches))
 	for _, i := range t.c.world.rng.Perm(len(batches)) {
 		results[i] = t.to.Assign(ctx, term, batches[i:i+1])[0]
-		if !t.c.guards.giveBackUnknown {
+		if !t.c.guards.unclaimUnknown {
 			continue
 		}
 		for j, o := range results[i].Outcomes {
@@ -39,8 +39,8 @@ func (t *lineTransport) Assign(ctx context.Context, term int64, batches []transp
 	return results
 }
 
-// Settle tells nodes what is settled.
-func (t *lineTransport) Acknowledge(ctx context.Context, term int64, list []transport.Acknowledgement) (err error) {
+// Acknowledge sends acknowledgements.
+func (t *serialTransport) Acknowledge(ctx context.Context, term int64, list []transport.Acknowledgement) (err error) {
 	sortBy(list, func(s transport.Acknowledgement) string { return s.To.Node + " " + s.To.Incarnation }) // it comes off a map
 	for i := range list {
 		if e := t.to.Acknowledge(ctx, term, list[i:i+1]); e != nil && err == nil {
@@ -50,8 +50,8 @@ func (t *lineTransport) Acknowledge(ctx context.Context, term int64, list []tran
 	return err
 }
 
-// Control gives nodes orders.
-func (t *lineTransport) Control(ctx context.Context, term int64, list []transport.Commands) (err error) {
+// Control sends commands.
+func (t *serialTransport) Control(ctx context.Context, term int64, list []transport.Commands) (err error) {
 	for i := range list {
 		if t.c.guards.noRepeat {
 			list[i].Commands = slices.DeleteFunc(list[i].Commands, t.repeated)
@@ -63,16 +63,16 @@ func (t *lineTransport) Control(ctx context.Context, term int64, list []transpor
 	return err
 }
 
-// repeated says whether a command was sent before.
-func (t *lineTransport) repeated(c events.Command) bool {
+// repeated reports whether a command was sent before.
+func (t *serialTransport) repeated(c events.Command) bool {
 	key := fmt.Sprint(c.Kind, c.ClaimID, c.AttachmentsVersion)
-	was := t.told[key]
-	t.told[key] = true
+	was := t.sent[key]
+	t.sent[key] = true
 	return was
 }
 
 // Fence tells nodes to stop.
-func (t *lineTransport) Fence(ctx context.Context, term int64, list []fleet.Target) (err error) {
+func (t *serialTransport) Fence(ctx context.Context, term int64, list []fleet.Target) (err error) {
 	for i := range list {
 		t.c.world.note(t.c.process.name, "fences %s", list[i].Incarnation)
 		if e := t.to.Fence(ctx, term, list[i:i+1]); e != nil && err == nil {
@@ -83,7 +83,7 @@ func (t *lineTransport) Fence(ctx context.Context, term int64, list []fleet.Targ
 }
 
 // Confirm confirms heartbeats.
-func (t *lineTransport) Confirm(ctx context.Context, term int64, list []transport.Confirmation) (err error) {
+func (t *serialTransport) Confirm(ctx context.Context, term int64, list []transport.Confirmation) (err error) {
 	for i := range list {
 		if e := t.to.Confirm(ctx, term, list[i:i+1]); e != nil && err == nil {
 			err = e
@@ -93,7 +93,7 @@ func (t *lineTransport) Confirm(ctx context.Context, term int64, list []transpor
 }
 
 // Announce announces the term.
-func (t *lineTransport) Announce(ctx context.Context, term int64, partitions []int) []error {
+func (t *serialTransport) Announce(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	for i := range partitions {
 		errs[i] = t.to.Announce(ctx, term, partitions[i:i+1])[0]
@@ -102,8 +102,8 @@ func (t *lineTransport) Announce(ctx context.Context, term int64, partitions []i
 }
 
 var (
-	_ dispatcher.Transport = (*lineTransport)(nil)
-	_ monitor.Transport    = (*lineTransport)(nil)
-	_ ingest.Transport     = (*lineTransport)(nil)
+	_ dispatcher.Transport = (*serialTransport)(nil)
+	_ monitor.Transport    = (*serialTransport)(nil)
+	_ ingest.Transport     = (*serialTransport)(nil)
 	_ placement.Strategy   = placement.LeastTasks
 )

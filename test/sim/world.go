@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// world is the scheduler: virtual time, threads of which exactly one runs at a time, and the random numbers that decide everything.
+// world is the scheduler: virtual time, threads of which exactly one runs at a time, and the random numbers that decide
+// everything.
 //
-// A thread runs until it parks. Every call of a seam parks at least twice, on its way there and on its way back, so those are the places
-// where another thread may come in between, the process may die, or stand still. Which of the threads that are due goes on is the seed's
-// choice. When none is due, time goes on to the next one. Go's own time, in which contexts end, is that of a testing/synctest bubble and
-// goes with it.
+// A thread runs until it parks. Every call of a seam parks at least twice, on its way there and on its way back, so
+// those are the places where another thread may come in between, the process may die, or stand still. Which of the
+// threads that are due goes on is the seed's choice. When none is due, time goes on to the next one. Go's own time, in
+// which contexts end, is that of a testing/synctest bubble and goes with it.
 type world struct {
 	rng     *rand.Rand
 	now     time.Duration
@@ -25,6 +26,7 @@ type world struct {
 	queue   queue
 	seq     int64
 	turns   int
+	names   map[string]bool // of all threads so far
 	kills   []*process
 	all     []*process
 	history *history
@@ -48,7 +50,7 @@ type process struct {
 
 // countdown lets something happen to a process at one of its next turns, or at one of those of its threads of one name.
 type countdown struct {
-	turns  int // 0 = nothing is to happen
+	turns  int // 0 = nothing happens
 	thread string
 	what   func()
 }
@@ -95,7 +97,7 @@ func (q *queue) Pop() any {
 const never = time.Duration(math.MaxInt64)
 
 func newWorld(seed uint64, h *history) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 0x5ca1d5)), history: h}
+	return &world{names: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 0x5ca1d5)), history: h}
 }
 
 // process makes a process whose clock runs at so many millionths of the true speed.
@@ -115,6 +117,7 @@ func (p *process) spawn(name string, run func()) {
 		return
 	}
 	t := &thread{process: p, name: name}
+	p.world.names[name] = true
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			if r := recover(); r != nil && r != any(killed{}) {
@@ -128,7 +131,8 @@ func (p *process) spawn(name string, run func()) {
 	p.world.enqueue(t, p.world.now)
 }
 
-// park gives the baton back until a time, or until cond, which may be nil, holds after a turn of the thread's process or at a signal.
+// park gives the baton back until a time, or until cond, which may be nil, holds after a turn of the thread's process
+// or at a signal.
 func (w *world) park(until time.Duration, cond func() bool) {
 	t := w.current
 	if t.process.dead {
@@ -168,7 +172,7 @@ func (w *world) push(e entry) {
 // after calls f at a later time, between two turns.
 func (w *world) after(d time.Duration, f func()) { w.push(entry{at: w.now + d, call: f}) }
 
-// signal has a waiting thread look at its condition.
+// signal makes a waiting thread check its condition.
 func (w *world) signal(t *thread) {
 	if t.waiting && t.cond != nil && t.cond() {
 		w.makeReady(t)
@@ -181,7 +185,7 @@ func (w *world) makeReady(t *thread) {
 	w.ready = append(w.ready, t)
 }
 
-// run gives turns until done says so, or nothing is left to do. It reports whether done said so.
+// run gives turns until done returns true, or nothing is left to do. It reports whether done returned true.
 func (w *world) run(done func() bool, maxTurns int) bool {
 	for w.turns < maxTurns {
 		if done() {
@@ -212,7 +216,7 @@ func (w *world) run(done func() bool, maxTurns int) bool {
 	return false
 }
 
-// due makes ready what has its time, and calls what is to be called.
+// due makes the threads ready whose time has come, and calls the functions that are due.
 func (w *world) due() {
 	for len(w.queue) > 0 && w.queue[0].at <= w.now {
 		e := heap.Pop(&w.queue).(entry)
@@ -238,12 +242,7 @@ func (w *world) advance(to time.Duration) {
 	}
 }
 
-var dbg func(*world, *thread)
-
 func (w *world) turn(t *thread) {
-	if dbg != nil {
-		dbg(w, t)
-	}
 	p := t.process
 	w.turns++
 	w.current = t

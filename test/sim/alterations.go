@@ -9,7 +9,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// alterations are what people change of the dispatcher's settings at run time.
+// alterations are the changes that people make to the dispatcher's settings at run time.
 var alterations = []struct {
 	name string
 	do   func(d *store.Dispatcher, rng *rand.Rand)
@@ -61,12 +61,12 @@ func rate(rng *rand.Rand) store.Rate {
 	return store.Rate{PerSecond: float64(rng.IntN(16)) / 4, Burst: 1 + rng.IntN(3)}
 }
 
-// steer has people change the dispatcher's settings.
-func (p *people) steer() {
+// alterSettings changes the dispatcher's settings from time to time.
+func (p *people) alterSettings() {
 	w := p.world
 	p.liftAll()
-	for range p.cfg.steers {
-		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.steers+1)), nil)
+	for range p.cfg.settingsChanges {
+		w.park(w.now+w.between(0, 2*p.cfg.faults/time.Duration(p.cfg.settingsChanges+1)), nil)
 		if w.now >= p.cfg.faults {
 			break
 		}
@@ -75,7 +75,7 @@ func (p *people) steer() {
 	}
 }
 
-// liftAll returns when all is lifted.
+// liftAll returns when all limits and pauses are lifted.
 func (p *people) liftAll() {
 	for !p.set("lift all", lift) {
 		p.world.park(p.world.now+time.Second, nil)
@@ -98,7 +98,7 @@ func (p *people) set(name string, alter func(d *store.Dispatcher, rng *rand.Rand
 		if ok {
 			d.Version++
 			p.world.note("people", "%s: version %d", name, d.Version)
-			p.tell(func(c *controller) { c.settingsStored(d) })
+			p.notify(func(c *controller) { c.settingsStored(d) })
 			return true
 		}
 	}
