@@ -33,7 +33,7 @@ type Loop struct {
 	End func(ctx context.Context)
 }
 
-// Next says when a loop wants to run next. The zero value means at once.
+// Next is when a loop wants to run next. The zero value means at once.
 type Next struct {
 	rest  time.Duration // a wait that no wake ends
 	after time.Duration // a wait that a wake ends; below zero it lasts until one does
