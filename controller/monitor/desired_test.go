@@ -139,7 +139,7 @@ func TestMoreRequestsThanAPageAreAllCarriedOut(t *testing.T) {
 	}
 }
 
-// attached gives a task new attachments.
+// attached stores new attachments of a task.
 func (b *bundle) attached(t *testing.T, id, text string) {
 	t.Helper()
 	b.request(t, id, func(tk *task.Task, now int64) (task.Change, bool) { return task.Attach(tk, json.RawMessage(text), now) })

@@ -55,7 +55,7 @@ func (m *Monitor) resend(ctx context.Context) error {
 	return nil
 }
 
-// resendable returns what is to be resent of due claims, by node. It drops the claims that are over, and notes that the
+// resendable returns the due claims that must be resent, by node. It drops the claims that are over, and notes that the
 // others were looked at.
 func (m *Monitor) resendable(ctx context.Context, due []fleet.Claim) ([]transport.Batch, error) {
 	tasks, err := m.tasksOf(ctx, due)

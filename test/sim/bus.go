@@ -80,7 +80,7 @@ type seamBus struct {
 	process *process
 }
 
-// Publish is one try, as that of events/kafka.
+// Publish makes one try, like that of events/kafka.
 func (s *seamBus) Publish(ctx context.Context, topic string, index int, records []kafka.Record) error {
 	by := s.process
 	err := s.net.call(ctx, busService, func(bool) error {
@@ -193,7 +193,7 @@ func (r *reader) Next(ctx context.Context) ([]kafka.Record, error) {
 	}
 }
 
-// behind reports whether there is something to read, and begins anew where the place is gone.
+// behind reports whether there is something to read, and starts over if the position is gone.
 func (r *reader) behind(p *partition) bool {
 	end := int64(len(p.records))
 	switch at := r.at.Offset; {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/skalds-go/skalds/pkg/task"
 
-// crashed checks what is laid to a task's account.
+// crashed checks the crashes that are counted against a task.
 func (c *checker) crashed(t *taskRecord, before, after *task.Task) {
 	s := c.sessions[before.Incarnation]
 	switch more := after.Crashes - before.Crashes; {

@@ -62,7 +62,7 @@ var (
 // certain reports whether an error means that the call did nothing and will do nothing.
 func certain(err error) bool { return errors.Is(err, errRefused) || errors.Is(err, errExpired) }
 
-// callLimit is how long a call waits whose context says nothing.
+// callLimit bounds a call whose context has no deadline.
 const callLimit = 5 * time.Second
 
 // net is the network, and the services as far as they can be reached.
@@ -89,7 +89,7 @@ func (n *net) delay(l link) time.Duration {
 	return d
 }
 
-// effect is what a call does at the service. Lost says that its answer will not arrive.
+// effect is what a call does at the service. Lost means that its answer will not arrive.
 type effect func(lost bool) error
 
 // call is one call of a service: the way there, the effect, the way back. An error of its own says whether it is

@@ -14,7 +14,7 @@ type lockFile struct {
 	boots   int // of the machine
 }
 
-// openFile is the file as one process has it.
+// openFile is the file as one process has opened it.
 type openFile struct {
 	*lockFile
 	process *process

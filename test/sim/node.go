@@ -115,7 +115,7 @@ func (n *worker) nextIncarnation() string {
 	return fmt.Sprintf("%s.%d.%d", n.id, n.number, n.sessions)
 }
 
-// observe has the checker follow the lives of the sessions.
+// observe tells the checker the stages of the sessions.
 func (n *worker) observe(by *nodesession.Session, at nodesession.Stage) {
 	switch at {
 	case nodesession.Made:

@@ -22,7 +22,7 @@ func (l *leadership) knows(r *claimRecord) bool {
 	return l != nil && (r.by == l && !r.late || r.storedAt < l.primed)
 }
 
-// shares notes what is at nodes.
+// shares notes which claims nodes hold.
 func (c *checker) shares(before, after *task.Task) {
 	switch {
 	case after.Held():

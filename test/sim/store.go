@@ -29,7 +29,7 @@ type truth struct {
 // split takes the majority away; heal ends that.
 func (t *truth) split() { t.minority = true }
 
-// heal says with kept whether what was written meanwhile is taken over.
+// heal restores the majority. Kept selects whether the writes made meanwhile count.
 func (t *truth) heal(kept bool) {
 	if !t.minority {
 		return
@@ -43,7 +43,7 @@ func (t *truth) heal(kept bool) {
 	t.pending = nil
 }
 
-// role is which loop writes: it says what a change means.
+// role is the loop that writes. It decides what a change means.
 type role string
 
 // The roles.
@@ -145,7 +145,7 @@ func (s *seamStore) Apply(ctx context.Context, changes []task.Change) (int, erro
 	return n, err
 }
 
-// apply makes one change. Late says that its caller waits no more.
+// apply makes one change. Late means that its caller no longer waits.
 func (s *seamStore) apply(c task.Change, version int64, late bool) bool {
 	before, ok := s.get(c.ID)
 	if !ok {
