@@ -59,8 +59,8 @@ func (b *bundle) serveAfter(tb testing.TB, list bool) {
 	}
 }
 
-// BenchmarkBacklog compares how long it takes to place one task while 1,000,000 wait and while 1,000 wait. It reports the
-// ratio of the two within one run. The goal is 1.5.
+// BenchmarkBacklog compares how long it takes to place one task while 1,000,000 wait and while 1,000 wait. It reports
+// the ratio of the two within one run. The goal is 1.5.
 func BenchmarkBacklog(b *testing.B) {
 	small, large := crowd(b, 1000, 0), crowd(b, 1_000_000, 0)
 	var times [2]time.Duration
@@ -80,8 +80,8 @@ func BenchmarkBacklog(b *testing.B) {
 	b.ReportMetric(float64(times[1].Nanoseconds())/float64(n), "ns/large")
 }
 
-// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that no node can run, of ten priorities above and below
-// theirs.
+// BenchmarkHopeless places 10,000 tasks one by one beside 990,000 that no node can run, of ten priorities above and
+// below theirs.
 func BenchmarkHopeless(b *testing.B) {
 	bun := crowd(b, 10_000, 990_000)
 	before := bun.store.pages
@@ -126,8 +126,8 @@ func BenchmarkRound(b *testing.B) {
 	b.ReportMetric(float64(32*b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkQueues places tasks one by one beside 99,000 queues. Either each has a key of its own and could be next, or each
-// has a namespace of its own and is blocked, beside one queue that is not. It also measures Status.
+// BenchmarkQueues places tasks one by one beside 99,000 queues. Either each has a key of its own and could be next, or
+// each has a namespace of its own and is blocked, beside one queue that is not. It also measures Status.
 func BenchmarkQueues(b *testing.B) {
 	const queues = 99_000
 	for name, c := range map[string]struct {

@@ -4,23 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/skalds-go/skalds/controller/fleet"
+	"github.com/skalds-go/skalds/pkg/clock"
 	"github.com/skalds-go/skalds/pkg/store"
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-func (d *Dispatcher) claimID() string {
-	d.claims++
-	return d.cfg.ID + "-" + strconv.FormatInt(d.claims, 36)
+// claimer writes what a round has decided. It claims and publishes tasks, undoes claims, and ends tasks that cannot
+// run. Only Round uses it.
+type claimer struct {
+	id        string // unique to this leadership; claim ids begin with it
+	store     Store
+	transport Transport
+	lease     Lease
+	fleet     *fleet.Fleet
+	clock     clock.Clock
+	metrics   *Metrics
+	log       *slog.Logger
+
+	mu     *sync.Mutex // the dispatcher's; guards picker
+	picker *picker
+
+	claims    int64         // made so far, for their ids
+	unclaims  []*task.Task  // undone claims without an answer of the store; at most a page
+	refusedAt time.Duration // when a refusal of the store was last logged; 0 = never
 }
 
-// claim writes the claims of what was picked, and returns those that won. What another change of the task came before
-// is dropped.
-func (d *Dispatcher) claim(ctx context.Context, r *round) ([]pick, error) {
-	picks := r.picks
-	r.picks = nil
+// nextID returns a new claim id.
+func (c *claimer) nextID() string {
+	c.claims++
+	return c.id + "-" + strconv.FormatInt(c.claims, 36)
+}
+
+// claim writes the claims of picks and returns those that won. It drops those that another change of the task came
+// before.
+func (c *claimer) claim(ctx context.Context, picks []pick) ([]pick, error) {
 	if len(picks) == 0 {
 		return nil, nil
 	}
@@ -29,30 +52,30 @@ func (d *Dispatcher) claim(ctx context.Context, r *round) ([]pick, error) {
 	for i := range picks {
 		changes[i], ids[i] = picks[i].change, picks[i].claim.ID
 	}
-	n, err := d.store.Apply(ctx, changes)
+	n, err := c.store.Apply(ctx, changes)
 	if err == nil && n == len(picks) {
 		for i := range picks {
 			picks[i].change.Apply(picks[i].task)
 		}
 		return picks, nil
 	}
-	if err != nil && !d.refusal(ctx, err) {
+	if err != nil && !c.refusal(ctx, err) {
 		// They may be written or not: the monitor finds out, and sends those that are.
-		d.fleet.Sent(ids, d.clock.Boot())
+		c.fleet.Sent(ids, c.clock.Boot())
 		return nil, fmt.Errorf("claim %d tasks: %w", len(picks), err)
 	}
-	return d.winners(ctx, r, picks, ids)
+	return c.winners(ctx, picks, ids)
 }
 
 // winners returns the claims that won, as the store shows them.
-func (d *Dispatcher) winners(ctx context.Context, r *round, picks []pick, ids []string) ([]pick, error) {
+func (c *claimer) winners(ctx context.Context, picks []pick, ids []string) ([]pick, error) {
 	taskIDs := make([]string, len(picks))
 	for i := range picks {
 		taskIDs[i] = picks[i].task.ID
 	}
-	stored, err := d.store.Get(ctx, taskIDs)
+	stored, err := c.store.Get(ctx, taskIDs)
 	if err != nil {
-		d.fleet.Sent(ids, d.clock.Boot())
+		c.fleet.Sent(ids, c.clock.Boot())
 		return nil, fmt.Errorf("read back %d claims: %w", len(picks), err)
 	}
 	present := make(map[string]*task.Task, len(stored))
@@ -68,27 +91,43 @@ func (d *Dispatcher) winners(ctx context.Context, r *round, picks []pick, ids []
 			continue
 		}
 		if there && p.change.Matches(now) && (p.claim.KeyPermit != "" || p.claim.PoolPermit != "") {
-			d.fleet.PermitLost(&p.claim) // nothing else can have kept it from applying
+			c.fleet.PermitLost(&p.claim) // only a permit that is in use can have stopped the change
 		}
 		lost = append(lost, p)
 	}
-	d.drop(lost)
-	r.lost += len(lost)
-	d.metrics.lose(len(lost))
+	c.drop(lost)
+	c.metrics.lose(len(lost))
 	return won, nil
+}
+
+// drop undoes the reservations of picks whose claims were not written.
+func (c *claimer) drop(picks []pick) {
+	if len(picks) == 0 {
+		return
+	}
+	ids := make([]string, len(picks))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range picks {
+		p := &picks[i]
+		ids[i] = p.claim.ID
+		c.picker.cluster.Unplace(p.dec)
+		c.picker.gates.rates.add(1, p.claim.Class, p.dec.Node, c.picker.gates.moment())
+	}
+	c.fleet.Drop(ids)
 }
 
 // refusalEvery is how often a refusal of the store is logged.
 const refusalEvery = time.Minute
 
-// refusal reports whether the store will never take some of the changes, and has carried out the others.
-func (d *Dispatcher) refusal(ctx context.Context, err error) bool {
+// refusal reports whether the store will never make some of the changes and has made the others.
+func (c *claimer) refusal(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
 		return false
 	}
-	if now := d.clock.Boot(); d.refusedAt == 0 || now-d.refusedAt >= refusalEvery {
-		d.refusedAt = now
-		d.log.Error("the store refuses to change tasks that wait; they go on waiting", "error", err)
+	if now := c.clock.Boot(); c.refusedAt == 0 || now-c.refusedAt >= refusalEvery {
+		c.refusedAt = now
+		c.log.Error("the store refuses to change tasks that wait; they go on waiting", "error", err)
 	}
 	return true
 }

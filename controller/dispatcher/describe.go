@@ -12,10 +12,10 @@ import (
 	"github.com/skalds-go/skalds/controller/placement"
 )
 
-// maxHolders bounds how many tasks or nodes a sentence names.
+// maxHolders bounds how many tasks or nodes a description names.
 const maxHolders = 3
 
-// describe puts a reason into sentences, and says what would help.
+// describe returns a reason in sentences for people, and what would help.
 func (g *gates) describe(q *queueState, e *Explanation) (text, help string) {
 	s := &g.settings
 	switch e.Reason { //nolint:exhaustive // the others are placement's
@@ -88,7 +88,7 @@ func orRaise(n, limit int, command string) string {
 	return waitFor(n) + ", or raise the limit: " + command
 }
 
-// describeRate says what a rate lets through.
+// describeRate describes a rate that has no token left.
 func (g *gates) describeRate(b *bucket, what, flag string) (text, help string) {
 	command := "skalds limit set rate N" + flag
 	if b == nil || b.rate.PerSecond == 0 {
@@ -101,7 +101,7 @@ func (g *gates) describeRate(b *bucket, what, flag string) (text, help string) {
 	return text + ".", "Wait, or raise the rate: " + command
 }
 
-// describeThrottle says which nodes have been sent tasks and have not started them.
+// describeThrottle describes which nodes have not started the tasks that were sent to them.
 func (g *gates) describeThrottle() (text, help string) {
 	by := make(map[string]int)
 	for _, c := range g.fleet.Unbegun(func(*fleet.Claim) bool { return true }, g.maxPending) {
@@ -118,7 +118,7 @@ func (g *gates) describeThrottle() (text, help string) {
 		"Wait; if a node starts nothing, look at it (skalds nodes show ID), or raise DISPATCHER_MAX_PENDING and restart the controllers."
 }
 
-// describeUse says that as many tasks are on nodes as may be, and which.
+// describeUse describes a limit of tasks on nodes that is reached, and which tasks these are.
 func (g *gates) describeUse(n int, what string, limit int, matches func(*fleet.Claim) bool) string {
 	if limit == 0 {
 		return fmt.Sprintf("No task %s may be on a node: the limit is 0.", what)
@@ -130,7 +130,7 @@ func (g *gates) describeUse(n int, what string, limit int, matches func(*fleet.C
 	return text + "."
 }
 
-// holders names the tasks on nodes that match, the first of them.
+// holders names the first tasks on nodes that match.
 func (g *gates) holders(matches func(*fleet.Claim) bool) string {
 	claims := g.fleet.Holders(matches, maxHolders+1)
 	parts := make([]string, 0, maxHolders)

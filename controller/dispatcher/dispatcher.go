@@ -1,13 +1,13 @@
 // Package dispatcher sends waiting tasks to nodes. It runs on the leader only. Each round goes through the same steps:
 // list, gate, order, place, reserve, claim, publish.
 //
-// It thinks in queues, not in tasks. Tasks of one queue ask for the same, so what keeps the head of a queue waiting
-// keeps all of it waiting, and the round reads nothing of it. See [task.Task.Queue].
+// It works on queues rather than on tasks. All tasks of a queue have the same requirements, so what keeps its head
+// waiting keeps all of it waiting, and the round reads none of them. See [task.Task.Queue].
 //
 // Invariants:
 //
 //   - Nothing is published before a majority has acknowledged the claim. If the outcome of a write is unknown, nothing
-//     is published, and the monitor goes on from what the store says.
+//     is published, and the monitor continues from what the store contains.
 //   - A claim is undone only by the leader that made it, only for its first publish, and only if that certainly did not
 //     happen.
 //   - A task that cannot be placed never hides one that can: a queue that waits costs a round no read.
@@ -43,12 +43,12 @@ type Store interface {
 	Get(ctx context.Context, ids []string) ([]task.Task, error)
 }
 
-// Transport is how assignments reach nodes.
+// Transport sends assignments to nodes.
 type Transport interface {
 	Assign(ctx context.Context, term int64, batches []transport.Batch) []transport.Result
 }
 
-// Lease is the leadership that the dispatcher works under.
+// Lease is the leadership under which the dispatcher works.
 type Lease interface {
 	Term() int64
 	Remaining() time.Duration
@@ -58,29 +58,26 @@ type Lease interface {
 type Config struct {
 	Strategy     placement.Strategy
 	ID           string // unique to this leadership; claim ids begin with it
-	TaskMaxBytes int    // longest attachments of a task
+	TaskMaxBytes int    // most bytes of the attachments of a task
 	Seed         uint64 // of RANDOM
-	MaxPending   int    // tasks that are sent and not started, at most; 0 = no limit
+	MaxPending   int    // most tasks that are sent and not started; 0 = no limit
 	Order        fairqueue.Config
 }
 
-// ErrNotLeading means that the leadership is over.
+// ErrNotLeading means that the leadership may be over.
 var ErrNotLeading = errors.New("not the leader any more")
 
-// Dispatcher is one leader's dispatcher.
+// Dispatcher is the dispatcher of one leadership. Round must not be called concurrently; its other methods may be.
 type Dispatcher struct {
-	cfg       Config
-	store     Store
-	fleet     *fleet.Fleet
-	transport Transport
-	lease     Lease
-	clock     clock.Clock
-	metrics   *Metrics
-	log       *slog.Logger
+	cfg     Config
+	store   Store
+	fleet   *fleet.Fleet
+	lease   Lease
+	clock   clock.Clock
+	metrics *Metrics
+	log     *slog.Logger
 
-	claims    int64         // made so far, for their ids
-	owed      []*task.Task  // claims whose undoing the store has not answered; at most a page
-	refusedAt time.Duration // when a refusal of the store was logged last; 0 = never
+	claimer claimer
 
 	mu     sync.Mutex // guards what follows; only Round and Use change it, others ask why tasks wait
 	queues queues
@@ -90,7 +87,7 @@ type Dispatcher struct {
 	status Status
 }
 
-// Status is what the last rounds did.
+// Status is the state of a dispatcher, with counts since its leadership began.
 type Status struct {
 	Strategy    placement.Strategy
 	Paused      bool
@@ -101,23 +98,24 @@ type Status struct {
 	LastRoundAt int64 // epoch ms
 	LastRound   Outcome
 	LastTook    time.Duration
-	Queues      int            // that are known
-	Waiting     map[Reason]int // queues by why they wait
+	Queues      int            // known ones
+	Waiting     map[Reason]int // queues by the reason why they wait
 	Unstarted   int            // tasks that are sent and not started
 	MaxPending  int            // at most; 0 = no limit
-	Throttle    int            // steps of slowing down for them, 0..5
+	Throttle    int            // step of back-pressure, 0..5
 }
 
-// New makes a dispatcher.
+// New returns a dispatcher.
 func New(cfg Config, s Store, f *fleet.Fleet, t Transport, l Lease, c clock.Clock, m *Metrics, log *slog.Logger) *Dispatcher {
-	d := &Dispatcher{cfg: cfg, store: s, fleet: f, transport: t, lease: l, clock: c, metrics: m, log: log,
+	d := &Dispatcher{cfg: cfg, store: s, fleet: f, lease: l, clock: c, metrics: m, log: log,
 		queues: newQueues(), order: fairqueue.New(cfg.Order), gates: gates{fleet: f, clock: c, maxPending: cfg.MaxPending}}
 	d.picker = picker{gates: &d.gates, fleet: f, cluster: placement.NewCluster(cfg.Seed), rateLimited: make(map[string]struct{})}
+	d.claimer = claimer{id: cfg.ID, store: s, transport: t, lease: l, fleet: f, clock: c, metrics: m, log: log, mu: &d.mu, picker: &d.picker}
 	d.Use(store.Dispatcher{})
 	return d
 }
 
-// Status returns what the last rounds did.
+// Status returns the state of the dispatcher.
 func (d *Dispatcher) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,21 +130,21 @@ func (d *Dispatcher) Status() Status {
 func (d *Dispatcher) countWaiting() map[Reason]int {
 	now := d.gates.moment()
 	by := make(map[Reason]int)
-	each := func(list []*queueState) {
+	count := func(list []*queueState) {
 		for _, q := range list {
 			why, _ := d.picker.blocked(q, now)
 			by[cmp.Or(why, d.behind(q, q.item.ID), Ready)]++
 		}
 	}
-	each(d.queues.unread.queues)
-	each(d.queues.open.queues)
-	each(d.queues.ordered.queues)
+	count(d.queues.unread.queues)
+	count(d.queues.open.queues)
+	count(d.queues.ordered.queues)
 	for _, set := range d.queues.parked {
 		if why, _ := d.picker.blockedSet(set, now); why != "" {
 			by[why] += len(set.queues)
 			continue
 		}
-		each(set.queues)
+		count(set.queues)
 	}
 	return by
 }

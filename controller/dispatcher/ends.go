@@ -10,13 +10,12 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// mustEnd returns the change that ends or holds a task that is not to run, or cannot. It reports false for one that may
-// run.
+// mustEnd returns the change that ends or holds a task that must not or cannot run. It reports whether there is one.
 func (d *Dispatcher) mustEnd(t *task.Task, now int64) (task.Change, bool) {
 	if c, ok := task.ApplyDesired(t, now); ok {
 		return c, true
 	}
-	if t.Late(now) { // a person may have had it tried again after that
+	if t.Late(now) { // also if somebody retried it after its deadline
 		return task.Overdue(t, now), true
 	}
 	reason := t.Unfit()
@@ -32,22 +31,22 @@ func (d *Dispatcher) mustEnd(t *task.Task, now int64) (task.Change, bool) {
 	return task.Refuse(t, reason, now), true
 }
 
-// writeEnds ends the tasks that are not to run, as far as the round has found them.
+// writeEnds ends the tasks that the round has found that must not or cannot run.
 func (d *Dispatcher) writeEnds(ctx context.Context, r *round) error {
 	if d.lease.Remaining() <= 0 {
 		return ErrNotLeading
 	}
-	if err := d.end(ctx, r.ends); err != nil {
+	if err := d.claimer.end(ctx, r.ends); err != nil {
 		return err
 	}
 	r.ends = r.ends[:0]
 	return nil
 }
 
-// end ends tasks that wait and cannot run.
-func (d *Dispatcher) end(ctx context.Context, ends []task.Change) error {
+// end ends or holds tasks that wait and must not or cannot run.
+func (c *claimer) end(ctx context.Context, ends []task.Change) error {
 	for page := range slices.Chunk(ends, store.MaxBatch) {
-		if _, err := d.store.Apply(ctx, page); err != nil && !d.refusal(ctx, err) {
+		if _, err := c.store.Apply(ctx, page); err != nil && !c.refusal(ctx, err) {
 			return fmt.Errorf("end %d tasks that cannot run: %w", len(page), err)
 		}
 	}

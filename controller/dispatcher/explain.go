@@ -16,16 +16,16 @@ type Explanation struct {
 	Text      string
 	Help      string
 	Queue     string
-	Until     int64 // epoch ms; 0 = not known
+	Until     int64 // epoch ms; 0 = unknown
 	Placement *placement.Explanation
-	NotTaking map[string]string // nodes that are there and take no work, and why; the first of them
+	NotTaking map[string]string // the first nodes that take no work, and why
 }
 
 // Ready is the reason of a task that nothing keeps waiting: it is placed when its turn comes.
 const Ready Reason = "READY"
 
-// NotLookedAt is the reason of tasks whose queue the leader does not know yet. It has to read one of them to know what
-// they ask for.
+// NotLookedAt is the reason of tasks whose queue the leader does not know yet. It has to read one of them to learn
+// their requirements.
 const NotLookedAt Reason = "NOT_LOOKED_AT"
 
 // Explain returns why a task waits (Created, Passive, without notBefore). It never contradicts what the next round will

@@ -11,14 +11,14 @@ import (
 // Reason is why tasks wait: one of placement's reasons, or one of these.
 type Reason = placement.Reason
 
-// The reasons that have nothing to do with the nodes.
+// Reasons that do not depend on nodes.
 const (
 	// DispatcherPaused means that a person has paused the dispatcher.
 	DispatcherPaused Reason = "DISPATCHER_PAUSED"
 	// ClassPaused and NamespacePaused mean that a person has paused the class or the namespace.
 	ClassPaused     Reason = "CLASS_PAUSED"
 	NamespacePaused Reason = "NAMESPACE_PAUSED"
-	// Throttled means that too many tasks are sent and not started (DISPATCHER_MAX_PENDING).
+	// Throttled means back-pressure: as many tasks are sent and not started as DISPATCHER_MAX_PENDING allows.
 	Throttled Reason = "THROTTLED"
 	// RateLimited and ClassRateLimited mean that the rate, or that of the class, has no token left.
 	RateLimited      Reason = "RATE_LIMIT"
@@ -32,8 +32,8 @@ const (
 	PoolUnknown Reason = "POOL_UNKNOWN"
 )
 
-// permits are what the claim of a task names: one of its concurrency key, and one of its pool. It is empty if the task
-// needs none.
+// permits are the permits that a claim takes, of its concurrency key and its pool. One that the task does not need is
+// empty.
 type permits struct{ key, pool string }
 
 // gates are what a task passes before it is placed, whatever the nodes can take: pauses, limits and rates.
@@ -45,11 +45,11 @@ type gates struct {
 	rates      rates
 }
 
-// moment is the time by which tokens are counted: it never goes back.
+// moment returns the time by which tokens are counted. It never goes back.
 func (g *gates) moment() time.Time { return time.Unix(0, int64(g.clock.Boot())) }
 
-// check returns what keeps a queue waiting, whatever the nodes can take; empty = nothing, and then which permits the
-// claim of its head may name. With a rate limit it also returns how long it takes until a token comes; 0 = not known.
+// check returns what keeps a queue waiting, whatever the state of the nodes. An empty reason means nothing, and p are
+// the permits that its head may take. For a rate limit, wait is how long it takes until a token comes; 0 = unknown.
 func (g *gates) check(q *queueState, now time.Time) (p permits, why Reason, wait time.Duration) {
 	s := &g.settings
 	switch {
@@ -89,8 +89,8 @@ func (g *gates) check(q *queueState, now time.Time) (p permits, why Reason, wait
 	return p, "", 0
 }
 
-// nextToken returns how long it takes until the rate that keeps a queue waiting has one token more; 0 = there will be
-// none, or no rate does.
+// nextToken returns how long it takes until the rate that keeps a queue waiting has one more token; 0 = there will be
+// none, or why is no rate.
 func (g *gates) nextToken(q *queueState, why Reason, now time.Time) time.Duration {
 	switch why {
 	case RateLimited:
@@ -101,13 +101,11 @@ func (g *gates) nextToken(q *queueState, why Reason, now time.Time) time.Duratio
 	return 0
 }
 
-// pauses are what rounds rest at each step of back-pressure: from half of MaxPending on, the longer the more is sent
-// and not started.
+// pauses are the pauses between rounds at each step of back-pressure. The steps begin at half of MaxPending.
 var pauses = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond,
 	80 * time.Millisecond}
 
-// throttle returns the step of back-pressure: 0 = rounds do not rest, len(pauses) = as much as may be is sent and not
-// started.
+// throttle returns the step of back-pressure: 0 = none, len(pauses) = DISPATCHER_MAX_PENDING is nearly reached.
 func (g *gates) throttle() int {
 	if g.maxPending <= 0 {
 		return 0

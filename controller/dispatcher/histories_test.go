@@ -97,9 +97,9 @@ func (h *history) report(tk *task.Task, kind task.Kind, fleets ...*fleet.Fleet) 
 	}
 }
 
-// TestReservedIsWhatWasSentAndNotSeen runs random histories with refused and lost writes, failed and unknown sends, lost
-// claims and comparisons. A node never holds more than its slots or less than nothing. Once everything is known, it holds
-// exactly what the store says.
+// TestReservedIsWhatWasSentAndNotSeen runs random histories with refused and lost writes, failed and unknown sends,
+// lost claims and comparisons. A node never holds more than its slots or less than nothing. Once everything is known,
+// it holds exactly what the store says.
 func TestReservedIsWhatWasSentAndNotSeen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -208,8 +208,8 @@ func (h *history) rival(changes []task.Change) {
 	}
 }
 
-// TestC71_KeysHoldWithTwoDispatchersAtOnce runs random histories of two leaders on one store that do not know of each other.
-// No key and no pool ever has more tasks on nodes than its limit, and all tasks run in the end.
+// TestC71_KeysHoldWithTwoDispatchersAtOnce runs random histories of two leaders on one store that do not know of each
+// other. No key and no pool ever has more tasks on nodes than its limit, and all tasks run in the end.
 func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -284,8 +284,8 @@ func TestC71_KeysHoldWithTwoDispatchersAtOnce(t *testing.T) {
 	})
 }
 
-// TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost holds whatever else the namespaces have: tasks of lower priority, queues
-// that wait for a key, and a varying number of tasks.
+// TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost holds whatever else the namespaces have: tasks of lower priority,
+// queues that wait for a key, and a varying number of tasks.
 func TestNamespacesThatHaveWorkDifferByTwoTurnsAtMost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

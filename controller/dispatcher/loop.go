@@ -10,8 +10,8 @@ import (
 
 // Wakes are the events that make a dispatcher run a round before its interval has passed.
 type Wakes struct {
-	Stored   loop.Wake // tasks may wait that did not before
-	Capacity loop.Wake // nodes may have free slots, or limits let more run
+	Stored   loop.Wake // new tasks may wait
+	Capacity loop.Wake // nodes may have free slots, or limits may allow more
 }
 
 // runner is the state of a dispatcher's loop.
@@ -20,12 +20,12 @@ type runner struct {
 	wakes    Wakes
 	interval time.Duration
 	list     bool          // the next round looks for queues
-	due      time.Duration // when to look for them although no wake says that there are new ones
+	due      time.Duration // when to look for queues without a wake
 }
 
-// Loop returns the loop that makes rounds: at every wake, at every interval, when a token comes that tasks wait for,
-// and back to back while there is more to look at. While the lease cannot be
-// trusted it makes no round, and tries again: a late answer may renew it.
+// Loop returns the loop that makes rounds: at each wake, at each interval, when tasks get a token, and back to back
+// while there is more to look at. While the lease cannot be trusted it makes no round and tries again, since a late
+// answer may renew it.
 func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
 	r := &runner{Dispatcher: d, wakes: wakes, interval: interval, due: d.clock.Boot()}
 	return loop.Loop{
@@ -34,11 +34,11 @@ func (d *Dispatcher) Loop(wakes Wakes, interval time.Duration) loop.Loop {
 		Step:    r.step,
 		Backoff: loop.Backoff{First: loop.DefaultFirst, Max: loop.DefaultMax},
 		Failure: "a dispatch round failed; it will be tried again",
-		End:     func(context.Context) { d.metrics.setThrottle(0, 0) }, // what another leader has sent is not this one's
+		End:     func(context.Context) { d.metrics.setThrottle(0, 0) }, // the next leader counts its own
 	}
 }
 
-// errUnpublished says that a round could not publish all that it had claimed. The round has logged why.
+// errUnpublished means that a round could not publish all that it had claimed. The round has logged why.
 var errUnpublished = errors.New("some claims were not published")
 
 func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
@@ -67,7 +67,7 @@ func (r *runner) step(ctx context.Context, by loop.Wake) (loop.Next, error) {
 		next = next.RestFirst(pauses[step-1])
 	}
 	if out.Placed == 0 {
-		next = next.KeepBackoff() // a round without work does not show that publishing works again
+		next = next.KeepBackoff() // a round that publishes nothing does not show that publishing works again
 	}
 	return next, nil
 }

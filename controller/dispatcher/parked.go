@@ -2,20 +2,20 @@ package dispatcher
 
 import "slices"
 
-// queueSet is queues that a round deals with as one: those that it looks at, or those that are parked for one reason.
+// queueSet is a set of queues that a round treats as one, such as all that wait for the same condition.
 type queueSet struct {
 	until  condition     // what the queues wait for; zero if they do not wait
-	queues []*queueState // in an order that depends only on what has happened
+	queues []*queueState // their order depends on history only
 	index  int           // in queues.parked
 }
 
-// condition is what keeps a queue waiting. As long as it keeps one queue, it keeps all queues that are parked for it.
+// condition is what a parked queue waits for. It ends for all queues that are parked for it at the same time.
 type condition struct {
 	why    Reason
-	of     string // the namespace, class, pool or key; of a reason of placement, the class
+	of     string // the namespace, class, pool or key; for reasons of placement, the class
 	labels string // selector
 	anti   string
-	n      int // slots; of a key, the limit
+	n      int // slots; for a key, its limit
 }
 
 // until returns what the queue waits for.
@@ -39,12 +39,12 @@ func (q *queueState) until(why Reason) condition {
 // waits reports whether the queue is parked.
 func (q *queueState) waits() bool { return q.in.until.why != "" }
 
-// keepsAll reports whether a reason keeps all queues waiting. They stay in the order, since the round is at its end.
+// keepsAll reports whether a reason keeps all queues waiting. It ends the round, and the queues stay in the order.
 func keepsAll(why Reason) bool {
 	return why == DispatcherPaused || why == RateLimited || why == Throttled
 }
 
-// park puts a queue to those that wait for the same.
+// park moves a queue to the set of those that wait for the same condition.
 func (qs *queues) park(q *queueState, why Reason) {
 	until := q.until(why)
 	set, ok := qs.byCondition[until]
@@ -56,7 +56,7 @@ func (qs *queues) park(q *queueState, why Reason) {
 	qs.move(q, set)
 }
 
-// unpark lets the next round look at all queues of a set.
+// unpark makes the next round gate all queues of a set.
 func (qs *queues) unpark(set *queueSet) {
 	for len(set.queues) > 0 {
 		qs.move(set.queues[len(set.queues)-1], &qs.open)
@@ -74,7 +74,7 @@ func (qs *queues) move(q *queueState, to *queueSet) {
 	to.queues = append(to.queues, q)
 }
 
-// leave takes a queue out of its set. A set of parked queues that is empty is forgotten.
+// leave removes a queue from its set. It deletes a parked set that becomes empty.
 func (qs *queues) leave(q *queueState) {
 	set := q.in
 	last := len(set.queues) - 1
@@ -93,7 +93,7 @@ func (qs *queues) leave(q *queueState) {
 	qs.parked = qs.parked[:end]
 }
 
-// wake unparks the queues whose reason has ended or changed, and notes when the reasons of the others may end.
+// wake unparks the queues whose condition has ended or changed. For the others it asks for a round when theirs may end.
 func (d *Dispatcher) wake(r *round) {
 	for _, set := range slices.Backward(d.queues.parked) { // backward, as leave fills a gap from the end
 		if why, wait := d.picker.blockedSet(set, r.moment); why != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Queues with the same condition are checked as one, however many there are. Those that nothing blocks stay in the order
-// and are checked in their turn.
+// Queues with the same condition are checked as one, however many there are. Those that nothing blocks stay in the
+// order and are checked in their turn.
 func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 	t.Parallel()
 	const queues = 400
@@ -35,8 +35,8 @@ func TestARoundDoesNotLookAtEachQueueThatWaits(t *testing.T) {
 	}
 }
 
-// Of two queues that wait for the same reason but for different conditions, each is unparked as soon as its own condition
-// ends, whichever is checked first.
+// Of two queues that wait for the same reason but for different conditions, each is unparked as soon as its own
+// condition ends, whichever is checked first.
 func TestQueuesThatWaitForDifferentThingsAreDifferent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,8 +87,8 @@ func TestQueuesThatWaitForDifferentThingsAreDifferent(t *testing.T) {
 	}
 }
 
-// TestNoQueueSleepsThroughTheEndOfItsWait runs random histories of tasks with all kinds of requirements, settings, nodes and
-// time. A queue that nothing blocks never stays parked, and without any limits all tasks run.
+// TestNoQueueSleepsThroughTheEndOfItsWait runs random histories of tasks with all kinds of requirements, settings,
+// nodes and time. A queue that nothing blocks never stays parked, and without any limits all tasks run.
 func TestNoQueueSleepsThroughTheEndOfItsWait(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,21 +12,21 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// Group is the tasks that wait for one reason.
+// Group is all tasks that wait for one reason.
 type Group struct {
 	Reason Reason
 	Text   string
 	Help   string
 	Tasks  int64
 	Queues int
-	Sample []string // names of some of the queues, those with the most tasks first
+	Sample []string // names of the queues with the most tasks
 }
 
 // maxSample bounds how many queues a group names.
 const maxSample = 5
 
-// Pending groups all tasks that wait by reason, the largest group first. It counts them, so it is for people, not for
-// loops. Tasks are grouped as Explain explains them.
+// Pending groups all waiting tasks by the reason that Explain returns, the largest group first. It counts them in the
+// store, which is too slow for a loop.
 func (d *Dispatcher) Pending(ctx context.Context) ([]Group, error) {
 	depths := make(map[string]int64)
 	for after, more := "", true; more; {

@@ -13,7 +13,7 @@ type picker struct {
 	gates       *gates
 	fleet       *fleet.Fleet
 	cluster     *placement.Cluster
-	rateLimited map[string]struct{} // nodes that the cluster leaves out, for want of a token
+	rateLimited map[string]struct{} // nodes that the cluster excludes, since they have no token
 }
 
 // Set implements [fleet.Placer].
@@ -31,8 +31,8 @@ func (p *picker) Remove(id string) {
 // Recount implements [fleet.Placer].
 func (p *picker) Recount(id string, by int64) { p.cluster.Recount(id, by) }
 
-// refresh takes in what has changed about the nodes, and which of them have tokens again. It returns how long it takes
-// until the next of the others has one, as Outcome.Next does.
+// refresh applies what has changed about the nodes, and readmits rate limited nodes that have a token again. It returns
+// how long it takes until the next of the others has one; 0 = unknown.
 func (p *picker) refresh() (next time.Duration) {
 	p.fleet.Changes(p.gates.clock.Boot(), p)
 	now := p.gates.moment()
@@ -47,8 +47,7 @@ func (p *picker) refresh() (next time.Duration) {
 	return next
 }
 
-// limitRate leaves a node out until it has a token, if it has none now. Then it also returns how long that takes; 0 =
-// not known.
+// limitRate excludes a node that has no token until it has one. It then also returns how long that takes; 0 = unknown.
 func (p *picker) limitRate(node string, now time.Time) (limited bool, wait time.Duration) {
 	b := p.gates.rates.nodes.of(node, now)
 	if b.ready(now) {
@@ -67,7 +66,7 @@ func (p *picker) endRateLimits() {
 	clear(p.rateLimited)
 }
 
-// capacity returns how many slots are free, for tasks that begin at once and for short tasks that wait on their node.
+// capacity returns how many slots are free, and how many more short tasks the nodes can prefetch, as one number.
 func (p *picker) capacity() int {
 	slots, prefetch := p.cluster.Free()
 	if slots == 0 && !p.fleet.AnyShortClass() {
@@ -84,8 +83,8 @@ func (p *picker) exhausted() Reason {
 	return placement.NodesFull
 }
 
-// blocked returns what keeps a queue waiting; empty = nothing, as far as can be known without trying. With a rate limit
-// it also returns how long it takes until a token comes.
+// blocked returns what keeps a queue waiting, as far as is known without placing a task; empty = nothing. For a rate
+// limit it also returns how long it takes until a token comes.
 func (p *picker) blocked(q *queueState, now time.Time) (Reason, time.Duration) {
 	if !q.known && !p.gates.settings.paused { // a pause of all is a pause of this queue, too
 		return NotLookedAt, 0
@@ -98,8 +97,8 @@ func (p *picker) blocked(q *queueState, now time.Time) (Reason, time.Duration) {
 	return why, 0
 }
 
-// blockedSet returns what keeps all queues of a set waiting, and how long if it is known; empty if each of them has to
-// be checked by itself.
+// blockedSet returns what keeps all queues of a set waiting, and how long; 0 = unknown. It returns an empty reason if
+// the queues must be checked one by one.
 func (p *picker) blockedSet(set *queueSet, now time.Time) (Reason, time.Duration) {
 	first := set.queues[0]
 	why, wait := p.blocked(first, now)
@@ -109,12 +108,12 @@ func (p *picker) blockedSet(set *queueSet, now time.Time) (Reason, time.Duration
 	return why, wait
 }
 
-// queueRequest returns what a task of the queue asks of placement.
+// queueRequest returns the placement request of any task of the queue.
 func (p *picker) queueRequest(q *queueState) placement.Request {
 	req := q.request
 	req.Strategy = p.gates.settings.strategy
 	req.Prefetch = p.fleet.PrefetchDepth(q.class)
-	if p.gates.throttle() > 0 { // tasks that wait on nodes must not be what slows the rounds down
+	if p.gates.throttle() > 0 { // prefetching alone must not cause back-pressure
 		req.Prefetch = min(req.Prefetch, placement.PrefetchOnce)
 	}
 	if q.anti != "" {
@@ -123,7 +122,7 @@ func (p *picker) queueRequest(q *queueState) placement.Request {
 	return req
 }
 
-// taskRequest returns what one task of the queue asks of placement.
+// taskRequest returns the placement request of one task of the queue.
 func (p *picker) taskRequest(q *queueState, t *task.Task) placement.Request {
 	req := p.queueRequest(q)
 	req.Alone, req.Avoid, req.StickyKey = t.Alone(), t.Crashed(), t.StickyKey
@@ -133,7 +132,7 @@ func (p *picker) taskRequest(q *queueState, t *task.Task) placement.Request {
 	return req
 }
 
-// place finds a node that has a token. Nodes that turn out to have none are left out; wait is how long it takes until
+// place finds a node that has a token. It excludes nodes that turn out to have none; wait is how long it takes until
 // the first of them has one.
 func (p *picker) place(req *placement.Request, now time.Time) (dec placement.Decision, wait time.Duration) {
 	for {

@@ -8,11 +8,11 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// publish sends claims to their nodes, one batch for each node. A task that certainly did not go out
-// waits again; one that never can ends.
-func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
+// publish sends claimed tasks to their nodes, in one batch per node. A task that was certainly not sent waits again;
+// one that can never be sent ends. It returns how many were sent, or may have been, and how many wait again.
+func (c *claimer) publish(ctx context.Context, won []pick) (placed, failed int, err error) {
 	if len(won) == 0 {
-		return nil
+		return 0, 0, nil
 	}
 	at, sizes := make(map[fleet.Key]int), make(map[fleet.Key]int)
 	for _, p := range won {
@@ -28,28 +28,28 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 		}
 		batches[i].Tasks = append(batches[i].Tasks, *p.task)
 	}
-	d.mu.Lock()
+	c.mu.Lock()
 	for i := range batches {
-		batches[i].RoundRobinCount = d.picker.cluster.Served(batches[i].To.Node)
+		batches[i].RoundRobinCount = c.picker.cluster.Served(batches[i].To.Node)
 	}
-	d.mu.Unlock()
+	c.mu.Unlock()
 	var sent []string
-	var back, doomed []*task.Task
+	var unsent, doomed []*task.Task
 	var reasons []string // of the doomed
 	var failure error
 	unknown := 0
-	for i, res := range d.transport.Assign(ctx, d.lease.Term(), batches) {
+	for i, res := range c.transport.Assign(ctx, c.lease.Term(), batches) {
 		if res.Err != nil {
 			failure = res.Err
-			// Or it would draw all tasks, since its load stays the least.
-			d.fleet.Unreachable(batches[i].To.Key, d.clock.Boot())
+			// Otherwise the node would attract all tasks, since its load stays the lowest.
+			c.fleet.Unreachable(batches[i].To.Key, c.clock.Boot())
 		} else {
-			d.fleet.Reachable(batches[i].To.Key)
+			c.fleet.Reachable(batches[i].To.Key)
 		}
 		for j, outcome := range res.Outcomes {
 			t := &batches[i].Tasks[j]
 			if outcome == transport.NotSent {
-				back = append(back, t)
+				unsent = append(unsent, t)
 				if why, never := res.Never[j]; never {
 					doomed, reasons = append(doomed, t), append(reasons, "cannot be sent to a node: "+why.Error())
 				}
@@ -61,21 +61,20 @@ func (d *Dispatcher) publish(ctx context.Context, r *round, won []pick) error {
 			sent = append(sent, t.ClaimID)
 		}
 	}
-	d.fleet.Sent(sent, d.clock.Boot())
-	d.metrics.dispatched(len(sent)-unknown, unknown, len(back))
+	c.fleet.Sent(sent, c.clock.Boot())
+	c.metrics.dispatched(len(sent)-unknown, unknown, len(unsent))
 	if failure != nil {
-		d.log.Warn("an assignment was not published; what may be on its way is sent again, the rest waits again",
-			"unclaimed", len(back), "error", failure)
+		c.log.Warn("an assignment was not published; tasks that may have been sent are sent again, the others wait again",
+			"unclaimed", len(unsent), "error", failure)
 	}
-	r.out.Placed += len(sent)
-	r.out.Failed += len(back) - len(doomed)
-	if err := d.unclaim(ctx, back); err != nil {
-		return err
+	placed, failed = len(sent), len(unsent)-len(doomed)
+	if err := c.unclaim(ctx, unsent); err != nil {
+		return placed, failed, err
 	}
-	now := d.clock.Now().UnixMilli()
+	now := c.clock.Now().UnixMilli()
 	ends := make([]task.Change, len(doomed))
 	for i, t := range doomed {
 		ends[i] = task.Refuse(t, reasons[i], now)
 	}
-	return d.end(ctx, ends)
+	return placed, failed, c.end(ctx, ends)
 }

@@ -9,35 +9,35 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// queueState is what the dispatcher knows of a queue: what its tasks ask for, and where its head stands. It holds tasks
-// only within a round.
+// queueState is what the dispatcher knows of a queue: the requirements of its tasks and the order of its head. It holds
+// tasks only during a round.
 type queueState struct {
 	name    string
 	index   int // in queues.all
 	in      *queueSet
 	pos     int // in it
 	item    fairqueue.Item
-	request placement.Request // of a task of the queue that must not be alone and avoids nothing
+	request placement.Request // of a task that need not be alone and avoids no node
 
 	class, key, pool, anti string
 	keyLimit               int
 
-	known bool  // the above is known: a task of the queue has been read
+	known bool  // a task has been read, so the fields above are set
 	seen  int64 // the pass of the listing that showed it last
 
 	tasks []task.Task // read in this round
-	at    int         // the first of them that is left
+	at    int         // index of the first one that is not dealt with
 	more  bool        // the store may have others behind them
-	read  int         // how many were read last
+	read  int         // limit of the last read
 
 	// What a round keeps for the next one if it was cut short (see queues.cut). Otherwise each round begins at the
 	// head: a task that was passed over is tried first again, or the tasks behind it would take each slot that it waits
 	// for.
-	from   store.Place // the last task that was passed over: it cannot be placed now, though others of the queue could
-	passed bool        // no task is left behind it
+	from   store.Place // the last passed over task: it cannot be placed now, though others of the queue may be
+	passed bool        // no other task is behind it
 }
 
-// learn takes in what a task of the queue asks for.
+// learn takes the requirements of the queue from one of its tasks.
 func (q *queueState) learn(t *task.Task) {
 	q.known = true
 	q.class, q.key, q.keyLimit, q.pool, q.anti = t.ClassName, t.ConcurrencyKey, t.KeyLimit(), t.Pool, t.AntiAffinityKey
@@ -50,48 +50,48 @@ func (q *queueState) learn(t *task.Task) {
 	q.setHead(t)
 }
 
-// setHead moves the queue's place in the order to that of a task.
+// setHead makes a task the one by which the queue is ordered.
 func (q *queueState) setHead(t *task.Task) { q.item.Created, q.item.ID = t.CreateDateTime, t.ID }
 
-// left returns the tasks that were read in this round and not dealt with.
-func (q *queueState) left() []task.Task { return q.tasks[q.at:] }
+// remaining returns the tasks that were read in this round and not dealt with.
+func (q *queueState) remaining() []task.Task { return q.tasks[q.at:] }
 
-// Limits of what is known of the queues.
+// Limits of the known queues.
 const (
-	maxQueues = 100_000 // that are known at once; beyond it, those that cannot be placed make room for others as they are listed
-	maxPages  = 10      // of names, that a round lists
+	maxQueues = 100_000 // known at once; beyond it, a queue that cannot be placed makes room for each new one
+	maxPages  = 10      // pages of names that a round lists
 )
 
-// queues is the queues that are known. Each stands in one set.
+// queues holds the known queues. Each is in exactly one set.
 type queues struct {
 	byName map[string]*queueState
-	all    []*queueState // in an order that depends only on what has happened, so that the same history has the same decisions
+	all    []*queueState // their order depends on history only, so the same history leads to the same decisions
 	limit  int           // how many, at most
 
 	pass    int64         // number of the pass through the listing
-	next    string        // where the listing goes on
+	next    string        // last name that the pass has added
 	listing bool          // a pass has begun and has not ended
-	relist  bool          // another pass follows: there may be new queues where this one has been
-	full    bool          // the pass cannot go on, since no queue made room
-	evict   []*queueState // those that may make room
+	relist  bool          // another pass must follow: new queues may be where this one has been
+	full    bool          // the pass waits until a queue makes room
+	evict   []*queueState // queues that may make room
 
-	unread      queueSet      // of which nothing is known
-	open        queueSet      // that the next round looks at
-	ordered     queueSet      // that stand in the order, since nothing kept them waiting when they entered it
-	parked      []*queueSet   // that wait, by reason
-	passedOver  []*queueState // of which tasks were passed over
+	unread      queueSet      // no task has been read
+	open        queueSet      // the next round gates them
+	ordered     queueSet      // in the order: nothing kept them waiting when they were gated
+	parked      []*queueSet   // waiting, by condition
+	passedOver  []*queueState // queues with passed over tasks
 	byCondition map[condition]*queueSet
 
 	endedBy Reason // what ended the last round before all queues were looked at; empty = nothing
-	version int64  // of the settings that the last round went by
-	cut     bool   // the last round looked at as many tasks as it may: the next one goes on where it ended
+	version int64  // of the settings that the last round used
+	cut     bool   // the last round reached maxTasks: the next one continues where it ended
 }
 
 func newQueues() queues {
 	return queues{byName: make(map[string]*queueState), limit: maxQueues, byCondition: make(map[condition]*queueSet)}
 }
 
-// startPass begins a pass through the listing, or goes on with the one that has begun.
+// startPass begins a pass of the listing, or continues the current one.
 func (qs *queues) startPass(wanted bool) {
 	qs.full, qs.evict = false, nil
 	if qs.listing {
@@ -102,7 +102,7 @@ func (qs *queues) startPass(wanted bool) {
 	qs.pass++
 }
 
-// addPage takes in a page of names. If there is no room for one, the listing goes on with it in the next round.
+// addPage adds a page of names. If there is no room for one, the next round continues with it.
 func (qs *queues) addPage(page *store.QueuePage) {
 	for _, name := range page.Names {
 		if !qs.see(name) {
@@ -143,7 +143,7 @@ func (qs *queues) remove(q *queueState) {
 	qs.leave(q) // its item in the order is skipped
 }
 
-// makeRoom forgets a queue that cannot be placed, if there is one. The next pass shows it again.
+// makeRoom forgets a queue that cannot be placed, and reports whether there was one. The next pass adds it again.
 func (qs *queues) makeRoom() bool {
 	if qs.evict == nil {
 		for _, q := range qs.all {
@@ -161,7 +161,7 @@ func (qs *queues) makeRoom() bool {
 	return true
 }
 
-// endPass ends a pass: the queues that it has not shown are empty.
+// endPass ends a pass. Queues that it has not shown are empty.
 func (qs *queues) endPass() {
 	for _, q := range slices.Backward(qs.all) { // backward, as remove fills a gap from the end
 		if q.seen != qs.pass {
@@ -188,7 +188,7 @@ func (qs *queues) restart() {
 	qs.passedOver = qs.passedOver[:0]
 }
 
-// passOver skips a task that cannot be placed although others of its queue may be.
+// passOver skips a task that cannot be placed now, though others of its queue may be.
 func (qs *queues) passOver(q *queueState, t *task.Task) {
 	if !q.from.Set {
 		qs.passedOver = append(qs.passedOver, q)
@@ -196,7 +196,7 @@ func (qs *queues) passOver(q *queueState, t *task.Task) {
 	q.from = store.After(t)
 }
 
-// exhausted deals with a queue that the store has no further tasks of.
+// exhausted forgets a queue of which the store has no more tasks, unless some were passed over.
 func (qs *queues) exhausted(q *queueState) {
 	if q.from.Set {
 		q.passed = true

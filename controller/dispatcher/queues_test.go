@@ -7,8 +7,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A queue that can run is found within one listing, however many others wait and whatever their names. No more queues are
-// known than the limit.
+// A queue that can run is found within one listing, however many others wait and whatever their names. No more queues
+// are known than the limit.
 func TestMoreQueuesThanCanBeKnownHideNothing(t *testing.T) {
 	t.Parallel()
 	const known = 50

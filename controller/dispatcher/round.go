@@ -12,19 +12,19 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Outcome is what one round did.
+// Outcome is the result of one round.
 type Outcome struct {
 	Placed int
 	Failed int           // claimed, but not published
-	More   bool          // there is more to look at
-	Next   time.Duration // until a token comes that tasks wait for, or a node may take work again; 0 = not known
+	More   bool          // the next round has more to look at
+	Next   time.Duration // until tasks get a token or a node may take work again; 0 = unknown
 }
 
 // Limits of a round.
 const (
-	maxTasks = 10_000 // that it looks at
-	maxHeads = 1000   // queues whose first task it reads to know what they ask for
-	minRead  = 4      // tasks that are read of a queue at the least
+	maxTasks = 10_000 // tasks that it looks at
+	maxHeads = 1000   // new queues whose first task it reads to learn their requirements
+	minRead  = 4      // least number of tasks to read from a queue
 )
 
 // round is the state of one round.
@@ -37,9 +37,9 @@ type round struct {
 	looked  int // tasks
 	lost    int // claims
 	picks   []pick
-	ends    []task.Change // of tasks that are not to run
-	reads   []*queueState // those that tasks were read of
-	endedBy Reason        // what keeps all waiting that are left
+	ends    []task.Change // of tasks that must not or cannot run
+	reads   []*queueState // queues that it has read tasks from
+	endedBy Reason        // what keeps all remaining queues waiting
 }
 
 // pick is a task, the node it goes to, and the queue it came from.
@@ -52,10 +52,10 @@ type pick struct {
 	dec    placement.Decision
 }
 
-// wait notes when tasks that wait may go on.
+// wait asks for the next round after d at the latest; 0 = unknown.
 func (r *round) wait(d time.Duration) { r.out.Next = sooner(r.out.Next, d) }
 
-// sooner returns the shorter of two waits, of which 0 is not known.
+// sooner returns the shorter of two waits, where 0 is unknown.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -63,10 +63,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Round places what waits, as long as there is capacity. With list it looks for new queues; without, it goes on with
-// those that it knows.
+// Round places waiting tasks while nodes have capacity. With list it also looks for new queues; without, it continues
+// with those that it knows, and with a listing that has begun.
 func (d *Dispatcher) Round(ctx context.Context, list bool) (out Outcome, err error) {
-	if err := d.unclaim(ctx, nil); err != nil { // what is owed
+	if err := d.claimer.unclaim(ctx, nil); err != nil { // those without an answer so far
 		return Outcome{}, err
 	}
 	r := &round{began: d.clock.Boot(), now: d.clock.Now().UnixMilli(), moment: d.gates.moment()}
@@ -108,23 +108,29 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (out Outcome, err err
 			return r.out, err
 		}
 		// Claim.
-		won, err := d.claim(ctx, r)
+		picks := r.picks
+		r.picks = nil
+		won, err := d.claimer.claim(ctx, picks)
 		if err != nil {
 			return r.out, err
 		}
+		r.lost += len(picks) - len(won)
 		// Publish.
-		if err := d.publish(ctx, r, won); err != nil || todo == done || r.out.Failed > 0 {
+		placed, failed, err := d.claimer.publish(ctx, won)
+		r.out.Placed += placed
+		r.out.Failed += failed
+		if err != nil || todo == done || r.out.Failed > 0 {
 			return r.out, err
 		}
 	}
 }
 
-// todo is what a round has to do next.
+// todo is what a round does next.
 type todo uint8
 
 const (
 	done  todo = iota // write what was picked, and end the round
-	read              // read on in a queue
+	read              // read more tasks of a queue
 	write             // write what was picked, and go on
 )
 
@@ -158,7 +164,7 @@ func (d *Dispatcher) pick(r *round) (todo, *queueState) {
 			continue
 		}
 		d.queues.move(q, &d.queues.open)
-		if len(q.left()) == 0 {
+		if len(q.remaining()) == 0 {
 			if d.keepWaiting(r, q) { // the tasks before it may have taken what it needs
 				continue
 			}
@@ -166,14 +172,14 @@ func (d *Dispatcher) pick(r *round) (todo, *queueState) {
 		}
 
 		// Gate.
-		t := &q.left()[0]
+		t := &q.remaining()[0]
 		r.looked++
 		if c, ends := d.mustEnd(t, r.now); ends {
 			r.ends = append(r.ends, c)
 			d.advance(q)
 			continue
 		}
-		free, why, wait := d.gates.check(q, r.moment) // again, since the round may have taken what it needs
+		free, why, wait := d.gates.check(q, r.moment) // again, since the round may have used up what the task needs
 		if why != "" {
 			d.suspend(r, q, why, wait)
 			continue
@@ -188,7 +194,7 @@ func (d *Dispatcher) pick(r *round) (todo, *queueState) {
 				d.queues.park(q, dec.Reason)
 				continue
 			}
-			d.queues.passOver(q, t) // what keeps this task does not keep the others of its queue
+			d.queues.passOver(q, t) // the others of its queue may be placed
 			d.advance(q)
 			continue
 		}
@@ -200,7 +206,7 @@ func (d *Dispatcher) pick(r *round) (todo, *queueState) {
 	}
 }
 
-// list reads the names of the queues: page after page, in a pass through all of them that may take several rounds.
+// list reads the names of the queues page by page. One pass through all of them may take several rounds.
 func (d *Dispatcher) list(ctx context.Context, wanted bool) error {
 	d.queues.startPass(wanted)
 	for range maxPages {
@@ -225,9 +231,8 @@ func (d *Dispatcher) logBad(list []store.BadDocument) {
 	}
 }
 
-// gate puts the queues into the order that nothing keeps waiting and that are not in it since the last round. It
-// returns queues of which nothing is known yet, and reports false if the round is at its end, since no capacity is
-// free.
+// gate adds the queues that nothing keeps waiting to the order. It returns new queues, whose first task must be read
+// before they can be gated. It reports false if the round ends here, since there is no capacity.
 func (d *Dispatcher) gate(r *round, list bool) (unread []*queueState, going bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -252,27 +257,28 @@ func (d *Dispatcher) gate(r *round, list bool) (unread []*queueState, going bool
 		}
 	}
 	unread = slices.Clone(d.queues.unread.queues[:min(len(d.queues.unread.queues), maxHeads)])
-	if len(d.queues.unread.queues) > maxHeads || len(unread) > 0 && d.queues.full { // some of them may make room for others
+	// If the listing is full, some of the new queues may make room for others.
+	if len(d.queues.unread.queues) > maxHeads || len(unread) > 0 && d.queues.full {
 		r.out.More = true
 	}
 	return unread, true
 }
 
-// enter puts a queue into the order, if nothing keeps it waiting.
+// enter adds a queue to the order, or parks it if something keeps it waiting.
 func (d *Dispatcher) enter(r *round, q *queueState) {
 	if !d.keepWaiting(r, q) {
 		d.push(q)
 	}
 }
 
-// push puts a queue into the order.
+// push adds a queue to the order.
 func (d *Dispatcher) push(q *queueState) {
 	q.item.Of = q
 	d.order.Push(&q.item)
 	d.queues.move(q, &d.queues.ordered)
 }
 
-// keepWaiting reports whether something keeps a queue waiting, and suspends it then.
+// keepWaiting suspends a queue if something keeps it waiting, and reports whether it did.
 func (d *Dispatcher) keepWaiting(r *round, q *queueState) bool {
 	why, wait := d.picker.blocked(q, r.moment)
 	if why != "" {
@@ -281,7 +287,8 @@ func (d *Dispatcher) keepWaiting(r *round, q *queueState) bool {
 	return why != ""
 }
 
-// suspend parks a queue that something keeps waiting. If it keeps all queues waiting, the round is at its end.
+// suspend parks a queue that why keeps waiting. If why keeps all queues waiting, the queue stays in the order and the
+// round ends.
 func (d *Dispatcher) suspend(r *round, q *queueState, why Reason, wait time.Duration) {
 	r.wait(wait)
 	if keepsAll(why) {
@@ -292,7 +299,7 @@ func (d *Dispatcher) suspend(r *round, q *queueState, why Reason, wait time.Dura
 	d.queues.park(q, why)
 }
 
-// read reads on in a queue and puts it into the order, if it has tasks. Tasks that cannot run end, even if the queue
+// read reads the next tasks of a queue and gates the queue. Tasks at its head that cannot run end, even if the queue
 // waits.
 func (d *Dispatcher) read(ctx context.Context, r *round, q *queueState) error {
 	d.mu.Lock()
@@ -323,8 +330,8 @@ func (d *Dispatcher) read(ctx context.Context, r *round, q *queueState) error {
 	if q.in == &d.queues.unread {
 		d.queues.move(q, &d.queues.open)
 	}
-	for len(q.left()) > 0 {
-		c, ends := d.mustEnd(&q.left()[0], r.now)
+	for len(q.remaining()) > 0 {
+		c, ends := d.mustEnd(&q.remaining()[0], r.now)
 		if !ends {
 			break
 		}
@@ -332,34 +339,33 @@ func (d *Dispatcher) read(ctx context.Context, r *round, q *queueState) error {
 		r.looked++
 		q.at++
 	}
-	if len(q.left()) > 0 {
-		q.setHead(&q.left()[0])
+	if len(q.remaining()) > 0 {
+		q.setHead(&q.remaining()[0])
 	}
-	if len(q.left()) > 0 || q.more { // if all of them end, others may stand behind them
+	if len(q.remaining()) > 0 || q.more { // if all of them end, others may be behind them
 		d.enter(r, q)
 	}
 	return nil
 }
 
-// readSize returns how many tasks to read of a queue: as many as may find capacity and tokens, shared with the other
-// queues, and twice as many each time that was not enough.
+// readSize returns how many tasks of a queue to read: its share of what capacity and tokens allow, but at least twice
+// as many as last time in this round.
 func (d *Dispatcher) readSize(q *queueState, now time.Time) int {
 	slots, prefetch := d.picker.cluster.Free()
-	fit := (slots + prefetch) / max(q.request.Slots, 1)
-	fit = min(fit/max(len(d.queues.byName), 1), d.gates.rates.all.tokens(now))
+	size := (slots + prefetch) / max(q.request.Slots, 1)
+	size = min(size/max(len(d.queues.byName), 1), d.gates.rates.all.tokens(now))
 	if q.known {
-		fit = min(fit, d.gates.rates.classes.of(q.class, now).tokens(now))
+		size = min(size, d.gates.rates.classes.of(q.class, now).tokens(now))
 	}
-	return min(max(fit, 2*q.read, minRead), store.MaxBatch)
+	return min(max(size, 2*q.read, minRead), store.MaxBatch)
 }
 
-// advance goes on to the next task of a queue. A task that is yet to be read stands where the last one stood, until its
-// turn comes.
+// advance moves a queue to its next task. If that has not been read yet, the queue keeps its place in the order.
 func (d *Dispatcher) advance(q *queueState) {
 	q.at++
 	switch {
-	case len(q.left()) > 0:
-		q.setHead(&q.left()[0])
+	case len(q.remaining()) > 0:
+		q.setHead(&q.remaining()[0])
 		d.push(q)
 	case q.more:
 		d.push(q)
@@ -371,11 +377,11 @@ func (d *Dispatcher) advance(q *queueState) {
 // reserve counts a task as claimed, before the claim is written.
 func (d *Dispatcher) reserve(r *round, p pick, req *placement.Request, free permits) {
 	to, ok := d.fleet.AssignTarget(p.dec.Node)
-	if !ok { // it cannot be: only Changes takes a node out, and only the dispatcher calls it
+	if !ok { // impossible: only Changes removes a node, and only the dispatcher calls it
 		panic(fmt.Sprintf("dispatcher: node %s was placed on, but takes no work", p.dec.Node))
 	}
 	t := p.task
-	p.to, p.change = to, task.Claim(t, to.Node, to.Incarnation, d.claimID(), r.now)
+	p.to, p.change = to, task.Claim(t, to.Node, to.Incarnation, d.claimer.nextID(), r.now)
 	a := p.change.Assign
 	a.KeyPermit, a.PoolPermit = free.key, free.pool
 	p.claim = fleet.Claim{Key: to.Key, TaskID: t.ID, Attempt: a.Attempt, ID: a.ClaimID, Class: t.ClassName, Alone: req.Alone,
@@ -388,10 +394,9 @@ func (d *Dispatcher) reserve(r *round, p pick, req *placement.Request, free perm
 	r.wait(wait)
 }
 
-// finish ends a round: it takes back what was picked and not written, lets go of the tasks that were read, and counts
-// what was done.
+// finish ends a round: it drops picks that were not written, releases the tasks that were read, and updates the status.
 func (d *Dispatcher) finish(r *round) Outcome {
-	d.drop(r.picks) // an error has come between
+	d.claimer.drop(r.picks) // after an error, picks may be left
 	if back := d.fleet.NextReturn(); back > 0 {
 		r.wait(max(back-d.clock.Boot(), time.Millisecond))
 	}
@@ -409,21 +414,4 @@ func (d *Dispatcher) finish(r *round) Outcome {
 	d.status.LastRound, d.status.LastTook = r.out, d.clock.Boot()-r.began
 	d.metrics.setThrottle(d.fleet.Unstarted(), d.gates.throttle())
 	return r.out
-}
-
-// drop takes picks back that were not written.
-func (d *Dispatcher) drop(picks []pick) {
-	if len(picks) == 0 {
-		return
-	}
-	ids := make([]string, len(picks))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range picks {
-		p := &picks[i]
-		ids[i] = p.claim.ID
-		d.picker.cluster.Unplace(p.dec)
-		d.gates.rates.add(1, p.claim.Class, p.dec.Node, d.gates.moment())
-	}
-	d.fleet.Drop(ids)
 }

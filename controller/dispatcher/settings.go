@@ -6,7 +6,7 @@ import (
 	"github.com/skalds-go/skalds/pkg/store"
 )
 
-// settings is the part of the settings that the gates go by.
+// settings are the settings that the gates use.
 type settings struct {
 	version    int64
 	strategy   placement.Strategy

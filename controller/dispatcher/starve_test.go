@@ -45,8 +45,8 @@ func TestQueuesThatWaitSinceOthersWentFirstAreNotRead(t *testing.T) {
 	}
 }
 
-// A task that must be alone gets a node once it is empty, although many tasks behind it could use each slot that becomes
-// free.
+// A task that must be alone gets a node once it is empty, although many tasks behind it could use each slot that
+// becomes free.
 func TestATaskThatMustBeAloneGetsANodeWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	b := setup(t, node("n1", 2, "a"))

@@ -11,42 +11,42 @@ import (
 // unclaim undoes claims that no node can have seen. It stops when the leadership may be over, as another leader may
 // then send them again.
 //
-// If the store does not answer, the undoing may still take effect, even much later. So these claims are not sent again:
-// they are owed, and each round undoes them again, until the store has answered.
-func (d *Dispatcher) unclaim(ctx context.Context, fresh []*task.Task) error {
-	back := slices.Concat(d.owed, fresh)
-	if len(back) == 0 {
+// If the store does not answer, the write may still take effect, even much later. Such claims must not be sent again.
+// They stay in unclaims, and each round repeats the write until the store answers.
+func (c *claimer) unclaim(ctx context.Context, fresh []*task.Task) error {
+	all := slices.Concat(c.unclaims, fresh)
+	if len(all) == 0 {
 		return nil
 	}
-	now := d.clock.Now().UnixMilli()
-	ids := make([]string, len(back))
-	changes := make([]task.Change, len(back))
-	for i, t := range back {
+	now := c.clock.Now().UnixMilli()
+	ids := make([]string, len(all))
+	changes := make([]task.Change, len(all))
+	for i, t := range all {
 		ids[i] = t.ClaimID
 		changes[i] = task.Unclaim(t.ID, t.Assignment(), now)
 	}
-	left := d.lease.Remaining()
-	if left <= 0 {
-		d.fleet.Sent(ids[len(d.owed):], d.clock.Boot())
+	remaining := c.lease.Remaining()
+	if remaining <= 0 {
+		c.fleet.Sent(ids[len(c.unclaims):], c.clock.Boot())
 		return ErrNotLeading
 	}
-	d.owed = back
-	ctx, cancel := context.WithTimeout(ctx, left)
+	c.unclaims = all
+	ctx, cancel := context.WithTimeout(ctx, remaining)
 	defer cancel()
-	switch _, err := d.store.Apply(ctx, changes); {
+	switch _, err := c.store.Apply(ctx, changes); {
 	case err == nil:
-		d.fleet.Drop(ids)
-		d.mu.Lock()
-		for i, t := range back {
-			d.gates.rates.add(1, t.ClassName, t.Executor, d.gates.moment())
+		c.fleet.Drop(ids)
+		c.mu.Lock()
+		for i, t := range all {
+			c.picker.gates.rates.add(1, t.ClassName, t.Executor, c.picker.gates.moment())
 			changes[i].Apply(t)
 		}
-		d.mu.Unlock()
-	case d.refusal(ctx, err):
-		d.fleet.Sent(ids, d.clock.Boot()) // it never takes effect
+		c.mu.Unlock()
+	case c.refusal(ctx, err):
+		c.fleet.Sent(ids, c.clock.Boot()) // the write will never take effect
 	default:
-		return fmt.Errorf("undo %d claims: %w", len(ids), err)
+		return fmt.Errorf("unclaim %d tasks: %w", len(ids), err)
 	}
-	d.owed = nil
+	c.unclaims = nil
 	return nil
 }
