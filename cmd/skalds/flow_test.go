@@ -124,7 +124,7 @@ func awaitKnown(t *testing.T, ask func() answered) answered {
 	t.Helper()
 	for until := time.Now().Add(patience); ; {
 		a := ask()
-		if !strings.Contains(a.out, "READY") {
+		if !strings.Contains(a.out, "READY") && !strings.Contains(a.out, "NOT_LOOKED_AT") {
 			return a
 		}
 		if time.Now().After(until) {
