@@ -70,7 +70,7 @@ func (b *bundle) saidToBeReady(t *testing.T, ids []string, want dispatcher.Reaso
 		}
 		e := b.d.Explain(&tk)
 		seen[e.Reason]++
-		switch e.Reason { //nolint:exhaustive // the others are wrong
+		switch e.Reason {
 		case dispatcher.Ready:
 			ready = append(ready, id)
 		case want, dispatcher.NotLookedAt:

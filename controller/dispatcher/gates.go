@@ -92,7 +92,7 @@ func (g *gates) check(q *queueState, now time.Time) (p permits, why Reason, wait
 // nextToken returns how long it takes until the rate that keeps a queue waiting has one more token; 0 = there will be
 // none, or why is no rate.
 func (g *gates) nextToken(q *queueState, why Reason, now time.Time) time.Duration {
-	switch why {
+	switch why { //nolint:exhaustive // the others are no rates
 	case RateLimited:
 		return g.rates.all.next(now)
 	case ClassRateLimited:

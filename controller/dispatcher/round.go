@@ -97,8 +97,8 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (out Outcome, err err
 	}
 	for {
 		// Order, gate, place and reserve one task after the other, until something has to be read or written.
-		todo, q := d.pick(r)
-		if todo == read {
+		next, q := d.pick(r)
+		if next == read {
 			if err := d.read(ctx, r, q); err != nil {
 				return r.out, err
 			}
@@ -119,23 +119,23 @@ func (d *Dispatcher) Round(ctx context.Context, list bool) (out Outcome, err err
 		placed, failed, err := d.claimer.publish(ctx, won)
 		r.out.Placed += placed
 		r.out.Failed += failed
-		if err != nil || todo == done || r.out.Failed > 0 {
+		if err != nil || next == done || r.out.Failed > 0 {
 			return r.out, err
 		}
 	}
 }
 
-// todo is what a round does next.
-type todo uint8
+// action is what a round does next.
+type action uint8
 
 const (
-	done  todo = iota // write what was picked, and end the round
-	read              // read more tasks of a queue
-	write             // write what was picked, and go on
+	done  action = iota // write what was picked, and end the round
+	read                // read more tasks of a queue
+	write               // write what was picked, and go on
 )
 
 // pick picks nodes for tasks in their order, until something has to be read or written.
-func (d *Dispatcher) pick(r *round) (todo, *queueState) {
+func (d *Dispatcher) pick(r *round) (action, *queueState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for {
