@@ -64,8 +64,8 @@ func TestRedisDownForMinutesMovesNothingAndStopsNothing(t *testing.T) {
 	})
 }
 
-// Redis and MongoDB are down for minutes: the leader's lease is over, but it goes on confirming; nothing moves, and all goes on when they
-// are back.
+// Redis and MongoDB are down for minutes: the leader's lease is over, but it goes on confirming; nothing moves, and all
+// goes on when they are back.
 func TestRedisAndTheStoreDownForMinutesMoveNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -129,8 +129,8 @@ func TestANodeThatHearsNothingFromRedisLivesOn(t *testing.T) {
 	})
 }
 
-// With Redis down for all, a node that dies is not given away; when Redis is back, it is, after a whole wait: whether its key is still
-// there or has expired.
+// With Redis down for all, a node that dies is not given away; when Redis is back, it is, after a whole wait: whether
+// its key is still there or has expired.
 func TestNothingIsGivenAwayWithoutRedis(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]time.Duration{"its key is there": 20 * time.Second, "its key has expired": time.Minute} {
@@ -199,8 +199,8 @@ func (u *unloadable) Positions(ctx context.Context, topic string) (map[int]store
 	return u.Store.Positions(ctx, topic)
 }
 
-// Redis is down, another leader is chosen, and the store goes away before that one knows from where to read: nodes that know of the new leader
-// take nobody else's word, so it confirms them all the same.
+// Redis is down, another leader is chosen, and the store goes away before that one knows from where to read: nodes that
+// know of the new leader take nobody else's word, so it confirms them all the same.
 func TestALeaderThatCannotLoadConfirmsHeartbeats(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

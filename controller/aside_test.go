@@ -70,8 +70,8 @@ func (s *system) incarnation(id string) string {
 	return n.Incarnation
 }
 
-// C10: a node that beats but never starts its tasks does not keep them: it is set aside, and they run elsewhere, soon. When it hears again,
-// it is tried again.
+// C10: a node that beats but never starts its tasks does not keep them: it is set aside, and they run elsewhere, soon.
+// When it hears again, it is tried again.
 func TestC10_ANodeThatStartsNothingIsSetAside(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -70,7 +70,8 @@ func TestC84_ACancelWorksInEveryState(t *testing.T) {
 	}
 }
 
-// TestC88_NoWayToANodeLosesACancel: there is one transport today, Kafka; this is its suite in all that may become of what is sent that way.
+// TestC88_NoWayToANodeLosesACancel: there is one transport today, Kafka; this is its suite in all that may become of
+// what is sent that way.
 func TestC88_NoWayToANodeLosesACancel(t *testing.T) {
 	t.Parallel()
 	// first does something else with the first copies of each command.

@@ -7,8 +7,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/config"
 )
 
-// Check says what cannot be used of a configuration that is valid by itself: what only the controller's parts know. Its error is a
-// *config.Error. It is to be asked before anything starts.
+// Check says what cannot be used of a configuration that is valid by itself: what only the controller's parts know. Its
+// error is a *config.Error. It is to be asked before anything starts.
 func Check(cfg *config.Controller) error {
 	if _, ok := placement.ParseStrategy(cfg.DispatcherStrategy); ok {
 		return nil

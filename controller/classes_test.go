@@ -17,8 +17,8 @@ func (s *system) knows(class string, h func(context.Context) error) {
 	s.classes = map[string]func(context.Context) error{class: h}
 }
 
-// TestC19_ANodeLeavesAloneWhatItDoesNotKnow: tasks of a class that one type of node has are not sent to the other, nor started there when their
-// node dies, nor failed by it.
+// TestC19_ANodeLeavesAloneWhatItDoesNotKnow: tasks of a class that one type of node has are not sent to the other, nor
+// started there when their node dies, nor failed by it.
 func TestC19_ANodeLeavesAloneWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -65,7 +65,8 @@ func (b *boasts) Heartbeat(ctx context.Context, n *registry.Node) error {
 	return b.Registry.Heartbeat(ctx, &c)
 }
 
-// TestC19_ANodeThatDoesNotKnowAClassFailsNothing: even one that is sent such tasks, here since it says the wrong thing, gives them back.
+// TestC19_ANodeThatDoesNotKnowAClassFailsNothing: even one that is sent such tasks, here since it says the wrong thing,
+// gives them back.
 func TestC19_ANodeThatDoesNotKnowAClassFailsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -17,7 +17,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// wish stores what a person asks of a task, as the API does, and tells the leader. It reports false if it cannot be asked any more.
+// wish stores what a person asks of a task, as the API does, and tells the leader. It reports false if it cannot be
+// asked any more.
 func (s *system) wish(id string, wish func(*task.Task, int64) (task.Change, bool)) bool {
 	s.t.Helper()
 	for {
@@ -70,8 +71,8 @@ func (c *causes) note(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// steered has nodes know two more classes: steps makes a step every 100 ms and rests where it is asked to; block ends at once, unless the task's
-// id says so.
+// steered has nodes know two more classes: steps makes a step every 100 ms and rests where it is asked to; block ends
+// at once, unless the task's id says so.
 func (s *system) steered() *causes {
 	c := &causes{}
 	s.classes = map[string]func(context.Context) error{

@@ -1,5 +1,5 @@
-// Package controller composes a controller process: the API, and, while this process leads, ingest, monitor and dispatcher. It is nothing
-// but wiring: what each part does stands in its own package.
+// Package controller composes a controller process: the API, and, while this process leads, ingest, monitor and
+// dispatcher. It is nothing but wiring: what each part does stands in its own package.
 //
 // What runs, by SYSTEM_CONTROLLER_MODE:
 //
@@ -130,7 +130,8 @@ func (c *Controller) configured() placement.Strategy {
 	return s
 }
 
-// advertised is where other controllers reach this one's API: where it listens, or, if that is everywhere, by the machine's name.
+// advertised is where other controllers reach this one's API: where it listens, or, if that is everywhere, by the
+// machine's name.
 func advertised(cfg config.Controller) string {
 	if ip := net.ParseIP(cfg.Host); ip == nil || !ip.IsUnspecified() {
 		return cfg.ListenAddr()
@@ -145,7 +146,8 @@ func advertised(cfg config.Controller) string {
 // apiGrace is how long requests may take after the stop began.
 const apiGrace = 5 * time.Second
 
-// Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a clean stop.
+// Run serves and, when it is its turn, leads, until the context ends. It closes the listener. It returns nil after a
+// clean stop.
 func (c *Controller) Run(ctx context.Context, listener net.Listener) error {
 	asked := backend.New(backend.Deps{
 		ID: c.id, Config: c.cfg, Store: c.deps.Store, Registry: c.deps.Registry, Bus: c.deps.Bus, Topics: c.topics.Err, Leading: c.leading,

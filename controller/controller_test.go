@@ -26,7 +26,8 @@ func TestS1_OneLiveNodeGetsItsTaskWithinASecond(t *testing.T) {
 	})
 }
 
-// The latency goal, without a stopwatch: in fake time nothing passes between submit and end unless somebody waits for a timer.
+// The latency goal, without a stopwatch: in fake time nothing passes between submit and end unless somebody waits for a
+// timer.
 func TestS12_NothingOnATasksWayWaitsForATimer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -101,7 +102,8 @@ func TestTheWorkOfADeadNodeRunsElsewhere(t *testing.T) {
 		s.joined(2)
 		n1.cut()
 		cutAt := time.Now()
-		// The old runs end by the node's own trust, after 7 s at most; the leader gives the tasks away after 8.8 s at least.
+		// The old runs end by the node's own trust, after 7 s at most; the leader gives the tasks away after 8.8 s at
+		// least.
 		s.within(12*time.Second, "all run on the other node", func() bool {
 			for _, id := range ids {
 				if got := s.get(id); got.Executor != "n2" || got.LifecycleStatus != task.Running {

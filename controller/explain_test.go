@@ -15,8 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestAFollowerExplainsThroughTheLeader: what only the leader knows, any controller tells, and it tells the same; also when the leader is
-// another by then. While nobody leads, it says that.
+// TestAFollowerExplainsThroughTheLeader: what only the leader knows, any controller tells, and it tells the same; also
+// when the leader is another by then. While nobody leads, it says that.
 func TestAFollowerExplainsThroughTheLeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -77,8 +77,8 @@ func (o *odd) Heartbeat(ctx context.Context, n *registry.Node) error {
 	return o.Registry.Heartbeat(ctx, &c)
 }
 
-// TestANodeThatReportsNonsenseGetsNoWork, and is shown with the reason, by itself and to whoever asks why a task waits. One that makes sense
-// again is taken back.
+// TestANodeThatReportsNonsenseGetsNoWork, and is shown with the reason, by itself and to whoever asks why a task waits.
+// One that makes sense again is taken back.
 func TestANodeThatReportsNonsenseGetsNoWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,7 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// What limits hold of whole clusters, over stops and kills of the leader. The dispatcher's own tests stand in its package.
+// What limits hold of whole clusters, over stops and kills of the leader. The dispatcher's own tests stand in its
+// package.
 
 func roundRobin(c *config.Controller) { c.DispatcherStrategy = "ROUND_ROBIN" }
 
@@ -30,8 +31,8 @@ func (s *system) perNode() map[string]int {
 	return per
 }
 
-// TestC63_RoundRobinIsExactOverAChangeOfLeader: two controllers, three nodes, 3,000 tasks, and the leader stops in the middle. With one that is
-// killed instead, the count may be wrong by what was on its way at that moment.
+// TestC63_RoundRobinIsExactOverAChangeOfLeader: two controllers, three nodes, 3,000 tasks, and the leader stops in the
+// middle. With one that is killed instead, the count may be wrong by what was on its way at that moment.
 func TestC63_RoundRobinIsExactOverAChangeOfLeader(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]bool{"stopped": false, "killed": true} {
@@ -70,8 +71,8 @@ func TestC63_RoundRobinIsExactOverAChangeOfLeader(t *testing.T) {
 	}
 }
 
-// TestC75_NothingThatRunsIsTakenAwayForAnother: there is no preemption, so nothing can preempt in a loop. While limits, priorities and what
-// there is of each namespace change all the time, each task runs once, in its first attempt.
+// TestC75_NothingThatRunsIsTakenAwayForAnother: there is no preemption, so nothing can preempt in a loop. While limits,
+// priorities and what there is of each namespace change all the time, each task runs once, in its first attempt.
 func TestC75_NothingThatRunsIsTakenAwayForAnother(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -14,7 +14,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Every controller gives the leader's answer: its numbers, which nodes are cordoned and which are gone, and with what became of their tasks.
+// Every controller gives the leader's answer: its numbers, which nodes are cordoned and which are gone, and with what
+// became of their tasks.
 func TestAFollowerGivesTheLeadersAnswer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -55,7 +56,8 @@ type cut struct{}
 
 func (cut) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }
 
-// A follower that cannot ask the leader says who that is, whatever it is asked, and still answers by what it knows itself.
+// A follower that cannot ask the leader says who that is, whatever it is asked, and still answers by what it knows
+// itself.
 func TestAFollowerSaysWhoLeadsIfItCannotAsk(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -29,8 +29,8 @@ func (h *hesitant) Heartbeat(ctx context.Context, n *registry.Node) error {
 	return err
 }
 
-// A node whose registration arrived, but not its answer, is given work. If it then hears nothing for so long that the work is given
-// away, it must not start it when the registry answers at last; and from then on it must get work again.
+// A node whose registration arrived, but not its answer, is given work. If it then hears nothing for so long that the
+// work is given away, it must not start it when the registry answers at last; and from then on it must get work again.
 func TestANodeThatJoinsStartsNothingThatWasGivenAway(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -40,8 +40,8 @@ func (s *system) theNode(id string) registry.Node {
 	return n
 }
 
-// The end of a run gets lost although its node was told that it is settled: no report will ever come. The node's list shows it, and the
-// task runs again; whether this leader has seen it begin, or an earlier one.
+// The end of a run gets lost although its node was told that it is settled: no report will ever come. The node's list
+// shows it, and the task runs again; whether this leader has seen it begin, or an earlier one.
 func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]bool{"under the same leader": false, "under the next leader": true} {
@@ -84,7 +84,8 @@ func TestATaskWhoseEndGotLostRunsAgain(t *testing.T) {
 	}
 }
 
-// A run that nobody asked for is ended: of another claim than the task's present one, of a task that has ended, or that does not exist.
+// A run that nobody asked for is ended: of another claim than the task's present one, of a task that has ended, or that
+// does not exist.
 func TestRunsThatNobodyAskedForAreCancelled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

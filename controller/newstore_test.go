@@ -8,8 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestNodesThatLiveOnWorkForALeaderOfANewStore: the store is gone, with the terms in it, and what nodes hold of it; as after a restart of a
-// controller that keeps its tasks in memory, or of a database that was dropped.
+// TestNodesThatLiveOnWorkForALeaderOfANewStore: the store is gone, with the terms in it, and what nodes hold of it; as
+// after a restart of a controller that keeps its tasks in memory, or of a database that was dropped.
 func TestNodesThatLiveOnWorkForALeaderOfANewStore(t *testing.T) {
 	t.Parallel()
 	for name, clean := range map[string]bool{"the old leader has stopped": true, "the old leader lives on": false} {

@@ -49,7 +49,8 @@ func (s *system) sent(id string) int {
 	return n
 }
 
-// TestC15_NothingRunsTwiceForBeingLongerThanALease: tasks that take ten leases, and tasks that wait five leases for their time, holding none.
+// TestC15_NothingRunsTwiceForBeingLongerThanALease: tasks that take ten leases, and tasks that wait five leases for
+// their time, holding none.
 func TestC15_NothingRunsTwiceForBeingLongerThanALease(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -79,8 +80,8 @@ func TestC15_NothingRunsTwiceForBeingLongerThanALease(t *testing.T) {
 	})
 }
 
-// TestC18_AStolenLeaseEndsTheRun: within a heartbeat, with the cause. The task runs again only when the first run has ended, and its
-// idempotency key is taken all the while.
+// TestC18_AStolenLeaseEndsTheRun: within a heartbeat, with the cause. The task runs again only when the first run has
+// ended, and its idempotency key is taken all the while.
 func TestC18_AStolenLeaseEndsTheRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -158,8 +159,8 @@ func (n *noted) all() []string {
 	return slices.Clone(n.lines)
 }
 
-// TestC22_TheResultOfAnOverlappingRunIsRefused: a handler ignores the end of its context for three leases. Its task runs again under the next
-// attempt, the first result counts for nothing, and the node says that the two may overlap.
+// TestC22_TheResultOfAnOverlappingRunIsRefused: a handler ignores the end of its context for three leases. Its task
+// runs again under the next attempt, the first result counts for nothing, and the node says that the two may overlap.
 func TestC22_TheResultOfAnOverlappingRunIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -224,7 +225,8 @@ func TestC22_TheResultOfAnOverlappingRunIsRefused(t *testing.T) {
 	})
 }
 
-// stale is a store whose first pages of waiting tasks come again with every later one, as out of a cache that nobody brings up to date.
+// stale is a store whose first pages of waiting tasks come again with every later one, as out of a cache that nobody
+// brings up to date.
 type stale struct {
 	store.Store
 	old     []task.Task
@@ -293,8 +295,9 @@ func TestC23_AStaleViewStartsNothingTwice(t *testing.T) {
 	})
 }
 
-// TestC28_ALongTaskHoldsUpNothing: while a task runs for ten minutes its node reads on, and nobody sends the task again: there is no group
-// that a reader can be put out of, and the event is done with when the task was taken, not when it ends.
+// TestC28_ALongTaskHoldsUpNothing: while a task runs for ten minutes its node reads on, and nobody sends the task
+// again: there is no group that a reader can be put out of, and the event is done with when the task was taken, not
+// when it ends.
 func TestC28_ALongTaskHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -319,7 +322,8 @@ func TestC28_ALongTaskHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestC29_DelayedTasksStartOnce: 500 tasks are to start within 50 s, while the leading controller is stopped or killed every 10 s.
+// TestC29_DelayedTasksStartOnce: 500 tasks are to start within 50 s, while the leading controller is stopped or killed
+// every 10 s.
 func TestC29_DelayedTasksStartOnce(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]bool{"stopped": false, "killed": true} {

@@ -11,8 +11,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Nodes that could not be reached are tried again at each look at them. That look finds nothing to place before, and must not undo the
-// pause that grows with every failure: each try claims tasks, gives them back and says so in the log.
+// Nodes that could not be reached are tried again at each look at them. That look finds nothing to place before, and
+// must not undo the pause that grows with every failure: each try claims tasks, gives them back and says so in the log.
 func TestTriesBecomeRareWhileNoNodeCanBeReached(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -50,9 +50,9 @@ func (g *gate) let() {
 	g.open = make(chan struct{})
 }
 
-// TestC95_APausedClassStartsNothingAfterTheCallReturned: 100 run, 50 are with nodes that queue them, and 1,000 wait, when a person pauses their
-// class, through the leader or through another controller. What runs ends well, what is queued is called back, another class goes on, and
-// with the resume all go on in their order.
+// TestC95_APausedClassStartsNothingAfterTheCallReturned: 100 run, 50 are with nodes that queue them, and 1,000 wait,
+// when a person pauses their class, through the leader or through another controller. What runs ends well, what is
+// queued is called back, another class goes on, and with the resume all go on in their order.
 func TestC95_APausedClassStartsNothingAfterTheCallReturned(t *testing.T) {
 	t.Parallel()
 	for name, through := range map[string]int{"through the leader": 0, "through a follower": 1} {
@@ -161,8 +161,9 @@ func (s slowClaims) Apply(ctx context.Context, changes []task.Change) (int, erro
 	return n, err
 }
 
-// TestC95_APauseHoldsWhateverIsOnItsWay: the whole dispatcher is paused twenty times, at other moments of its rounds, while the store and the
-// bus take their time. Whatever is claimed and not written, written and not sent, or sent and not there does not begin after the call.
+// TestC95_APauseHoldsWhateverIsOnItsWay: the whole dispatcher is paused twenty times, at other moments of its rounds,
+// while the store and the bus take their time. Whatever is claimed and not written, written and not sent, or sent and
+// not there does not begin after the call.
 func TestC95_APauseHoldsWhateverIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

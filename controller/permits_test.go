@@ -85,8 +85,8 @@ func (s *system) shared(class string, n int, prefix string, change func(i int, t
 	return ids
 }
 
-// TestC66_ASingletonNeverRunsTwiceAtOnce: a task each second that takes five, of one concurrency key, over three nodes in turn; the leader is
-// killed, and then a node that runs one is cut off.
+// TestC66_ASingletonNeverRunsTwiceAtOnce: a task each second that takes five, of one concurrency key, over three nodes
+// in turn; the leader is killed, and then a node that runs one is cut off.
 func TestC66_ASingletonNeverRunsTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -154,8 +154,9 @@ func (l *late) SwapLeader(ctx context.Context, old, next store.Leader) (bool, er
 	return l.Store.SwapLeader(ctx, old, next)
 }
 
-// TestC71_NoKeyEverHasMoreThanItsLimit: 50 keys with a limit of two, 10,000 tasks, two controllers, of which the leading one is stopped, and
-// killed, and killed with claims on their way that the store gets when the next one has claimed others.
+// TestC71_NoKeyEverHasMoreThanItsLimit: 50 keys with a limit of two, 10,000 tasks, two controllers, of which the
+// leading one is stopped, and killed, and killed with claims on their way that the store gets when the next one has
+// claimed others.
 func TestC71_NoKeyEverHasMoreThanItsLimit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -199,7 +200,8 @@ func TestC71_NoKeyEverHasMoreThanItsLimit(t *testing.T) {
 	})
 }
 
-// TestC72_ThroughputStaysAtTheRateWithAKeyOverChangesOfLeader: one a second, one at once, while the leader stops and the next one is killed.
+// TestC72_ThroughputStaysAtTheRateWithAKeyOverChangesOfLeader: one a second, one at once, while the leader stops and
+// the next one is killed.
 func TestC72_ThroughputStaysAtTheRateWithAKeyOverChangesOfLeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -231,8 +233,9 @@ func TestC72_ThroughputStaysAtTheRateWithAKeyOverChangesOfLeader(t *testing.T) {
 	})
 }
 
-// TestC74_TwoRulesCostNothingWithoutContention: four tasks of 100 ms, one after the other, each with a concurrency key and in a pool. Each
-// begins within 20 ms of the end of the one before: submitted then, or waiting for the key all the time.
+// TestC74_TwoRulesCostNothingWithoutContention: four tasks of 100 ms, one after the other, each with a concurrency key
+// and in a pool. Each begins within 20 ms of the end of the one before: submitted then, or waiting for the key all the
+// time.
 func TestC74_TwoRulesCostNothingWithoutContention(t *testing.T) {
 	t.Parallel()
 	for name, waiting := range map[string]bool{"submitted one after the other": false, "waiting for their key": true} {

@@ -29,8 +29,8 @@ func (r *slowSnapshots) Snapshot(ctx context.Context) (registry.Snapshot, error)
 	return r.Registry.Snapshot(ctx)
 }
 
-// TestC49_ANewLeaderKnowsTheNodesBeforeItJudges: controllers are restarted while tasks wait, and the registry is slow. Not once may a leader say
-// that there is no node for them.
+// TestC49_ANewLeaderKnowsTheNodesBeforeItJudges: controllers are restarted while tasks wait, and the registry is slow.
+// Not once may a leader say that there is no node for them.
 func TestC49_ANewLeaderKnowsTheNodesBeforeItJudges(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -89,7 +89,8 @@ func TestS2_ARunningTaskIsNoError(t *testing.T) {
 	})
 }
 
-// TestS9_HealthyTasksAreLeftAlone: for an hour, at the defaults. The case has 10,000 tasks; as many pass, too, but take a minute of computing.
+// TestS9_HealthyTasksAreLeftAlone: for an hour, at the defaults. The case has 10,000 tasks; as many pass, too, but take
+// a minute of computing.
 func TestS9_HealthyTasksAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

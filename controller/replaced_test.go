@@ -23,8 +23,8 @@ func (p *proven) Heartbeat(ctx context.Context, n *registry.Node) error {
 	return p.Registry.Heartbeat(ctx, &c)
 }
 
-// A node that is started again and proves that its predecessor is dead takes its place, and its tasks run again, at once. A crash counts
-// as one; what ended otherwise does not.
+// A node that is started again and proves that its predecessor is dead takes its place, and its tasks run again, at
+// once. A crash counts as one; what ended otherwise does not.
 func TestAProvenDeathIsGivenAwayAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, crashed := range map[string]bool{"a crash": true, "no crash": false} {

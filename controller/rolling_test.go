@@ -12,8 +12,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// terminated stops a node with so many tasks at work, as SIGTERM does, in a cluster of three. What did not end within the soft time is given
-// back by name, starts elsewhere within a second of it, counts for nothing, and ends there.
+// terminated stops a node with so many tasks at work, as SIGTERM does, in a cluster of three. What did not end within
+// the soft time is given back by name, starts elsewhere within a second of it, counts for nothing, and ends there.
 func terminated(t *testing.T, running int, soft time.Duration) {
 	t.Helper()
 	inBubble(t, func(s *system) {
@@ -58,8 +58,8 @@ func TestS15_TerminatingANodeCancelsNothing(t *testing.T) {
 	terminated(t, 20, 30*time.Second)
 }
 
-// TestC90_RollingRestartsCostNoAttempt: five times each node, and after each turn the leading controller, is restarted under full load. Tasks
-// that may be tried once only are interrupted, and all end well.
+// TestC90_RollingRestartsCostNoAttempt: five times each node, and after each turn the leading controller, is restarted
+// under full load. Tasks that may be tried once only are interrupted, and all end well.
 func TestC90_RollingRestartsCostNoAttempt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -12,8 +12,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// TestC41_AFullNodeGoesOnWhenASlotFrees: a node without room is sent nothing, stays what it is, and holds up no other of its partition. When a
-// slot frees, the next task starts within 50 ms: in fake time, at once.
+// TestC41_AFullNodeGoesOnWhenASlotFrees: a node without room is sent nothing, stays what it is, and holds up no other
+// of its partition. When a slot frees, the next task starts within 50 ms: in fake time, at once.
 func TestC41_AFullNodeGoesOnWhenASlotFrees(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

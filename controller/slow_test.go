@@ -25,8 +25,9 @@ func (l *slowRenewals) SwapLeader(ctx context.Context, old, next store.Leader) (
 	return ok, err
 }
 
-// With answers that take 600 ms, the trust in a lease of 2 s (1.5 s from a sending) runs out for 200 ms in each period of 1.1 s, until the
-// answer renews it. A round that falls into such a moment must not be the dispatcher's last: the leadership goes on.
+// With answers that take 600 ms, the trust in a lease of 2 s (1.5 s from a sending) runs out for 200 ms in each period
+// of 1.1 s, until the answer renews it. A round that falls into such a moment must not be the dispatcher's last: the
+// leadership goes on.
 func TestALeadershipGoesOnAfterAMomentWithoutTrust(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -25,8 +25,8 @@ func nap(d time.Duration) func(context.Context) error {
 	}
 }
 
-// TestC04_RunningTasksWithoutALeaseAreKeptOrRunAgain: what the registry knows of the nodes that run 50 tasks is deleted. A node that lives
-// keeps its tasks; those of one that died with it run again; none is orphaned.
+// TestC04_RunningTasksWithoutALeaseAreKeptOrRunAgain: what the registry knows of the nodes that run 50 tasks is
+// deleted. A node that lives keeps its tasks; those of one that died with it run again; none is orphaned.
 func TestC04_RunningTasksWithoutALeaseAreKeptOrRunAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -82,7 +82,8 @@ func TestC04_RunningTasksWithoutALeaseAreKeptOrRunAgain(t *testing.T) {
 	}
 }
 
-// TestC06_TasksOfVanishedNodesAreCleared: 5,000 tasks are Running at nodes that nobody has heard of, as after a long outage of everything.
+// TestC06_TasksOfVanishedNodesAreCleared: 5,000 tasks are Running at nodes that nobody has heard of, as after a long
+// outage of everything.
 func TestC06_TasksOfVanishedNodesAreCleared(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -49,8 +49,8 @@ type system struct {
 
 const partitions = 4
 
-// inBubble runs f on a fresh system. When f returns, what it started is stopped, nodes first, and must end: not one goroutine may be left. In
-// any of these tests two runs of one task must not overlap, unless it says that they may.
+// inBubble runs f on a fresh system. When f returns, what it started is stopped, nodes first, and must end: not one
+// goroutine may be left. In any of these tests two runs of one task must not overlap, unless it says that they may.
 func inBubble(t *testing.T, f func(s *system)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Topics that somebody deletes, or that are gone because the brokers came back empty, are made anew, and everything goes on without a restart.
+// Topics that somebody deletes, or that are gone because the brokers came back empty, are made anew, and everything
+// goes on without a restart.
 func TestTopicsThatAreGoneAreMadeAnew(t *testing.T) {
 	t.Parallel()
 	all := []string{events.TopicAssign, events.TopicControl, events.TopicStatus, events.TopicQuarantine}

@@ -15,7 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// What is under way when somebody dies: fetched and not yet taken in, or acknowledged by the broker and never delivered.
+// What is under way when somebody dies: fetched and not yet taken in, or acknowledged by the broker and never
+// delivered.
 
 // forgetful is a store that is gone with the first ends that it is to write. It still stores positions, right or wrong.
 type forgetful struct {
@@ -33,8 +34,9 @@ func (f *forgetful) Apply(ctx context.Context, changes []task.Change) (int, erro
 	return f.leaving.Apply(ctx, changes)
 }
 
-// TestC32_ReportsThatWereFetchedAndNotWrittenAreTakenInByTheNextLeader: a leader reads the ends of 100 tasks and dies before it has written
-// them. Nothing new comes: the nodes can send nothing more. The next leader begins where the last one had written everything.
+// TestC32_ReportsThatWereFetchedAndNotWrittenAreTakenInByTheNextLeader: a leader reads the ends of 100 tasks and dies
+// before it has written them. Nothing new comes: the nodes can send nothing more. The next leader begins where the last
+// one had written everything.
 func TestC32_ReportsThatWereFetchedAndNotWrittenAreTakenInByTheNextLeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -64,8 +66,8 @@ func TestC32_ReportsThatWereFetchedAndNotWrittenAreTakenInByTheNextLeader(t *tes
 	})
 }
 
-// TestC32_AnAssignmentThatWasNotDeliveredIsSentAgain, though the broker had acknowledged it: by the leader that sent it, after
-// ASSIGN_RESEND_AFTER, or by the next one.
+// TestC32_AnAssignmentThatWasNotDeliveredIsSentAgain, though the broker had acknowledged it: by the leader that sent
+// it, after ASSIGN_RESEND_AFTER, or by the next one.
 func TestC32_AnAssignmentThatWasNotDeliveredIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]bool{"by the same leader": false, "by the next leader": true} {
@@ -99,7 +101,8 @@ func TestC32_AnAssignmentThatWasNotDeliveredIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestC40_AKilledNodesFetchedEventsAreNotLost: a node is killed with 100 assignments in its hands that it has fetched, and not yet looked at.
+// TestC40_AKilledNodesFetchedEventsAreNotLost: a node is killed with 100 assignments in its hands that it has fetched,
+// and not yet looked at.
 func TestC40_AKilledNodesFetchedEventsAreNotLost(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {
@@ -133,8 +136,9 @@ func (r slowly) Heartbeat(ctx context.Context, n *registry.Node) error {
 	return err
 }
 
-// TestC40_ANewNodeMissesNothing: 20 nodes join one after the other, the first that ever read their partitions, while tasks wait for them. Each
-// gets what it is sent at the first time, be it before it knows that it has joined: no task is sent twice.
+// TestC40_ANewNodeMissesNothing: 20 nodes join one after the other, the first that ever read their partitions, while
+// tasks wait for them. Each gets what it is sent at the first time, be it before it knows that it has joined: no task
+// is sent twice.
 func TestC40_ANewNodeMissesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -12,7 +12,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A node whose partition takes nothing has the least load of all, since all its claims are given back. It must not draw all tasks.
+// A node whose partition takes nothing has the least load of all, since all its claims are given back. It must not draw
+// all tasks.
 func TestANodeThatCannotBeReachedDoesNotKeepTasksFromOthers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s *system) {

@@ -11,8 +11,8 @@ import (
 	"github.com/skalds-go/skalds/node/nodetest"
 )
 
-// BenchmarkNoop is a node's whole way of a task that does nothing: decode the claim, run the handler, encode and publish the report,
-// and take in that it is settled. The records of the leader are made before; Kafka is in memory.
+// BenchmarkNoop is a node's whole way of a task that does nothing: decode the claim, run the handler, encode and
+// publish the report, and take in that it is settled. The records of the leader are made before; Kafka is in memory.
 func BenchmarkNoop(b *testing.B) {
 	const batch = 500
 	c := nodetest.New()

@@ -9,7 +9,8 @@ import (
 	"github.com/skalds-go/skalds/node"
 )
 
-// The process of a handler ends with its context. That it dies with the node, too, is shown by killing one: S16 of test/chaos.
+// The process of a handler ends with its context. That it dies with the node, too, is shown by killing one: S16 of
+// test/chaos.
 func TestCommandEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// Found by the simulation: a node whose registration was never answered got claims, was put out of the registry, so that they ran elsewhere,
-// and began them all the same when it was let in again half a minute later.
+// Found by the simulation: a node whose registration was never answered got claims, was put out of the registry, so
+// that they ran elsewhere, and began them all the same when it was let in again half a minute later.
 func TestANodeThatLostItsPlaceWhileItJoinedBeginsAnew(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}
@@ -47,7 +47,8 @@ func TestANodeThatLostItsPlaceWhileItJoinedBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestS19_RegisteredMeansReady: a claim that is sent the instant the registration is seen, before its answer has reached the node.
+// TestS19_RegisteredMeansReady: a claim that is sent the instant the registration is seen, before its answer has
+// reached the node.
 func TestS19_RegisteredMeansReady(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}

@@ -37,7 +37,8 @@ func (w *world) beats() []events.Status {
 	return list
 }
 
-// confirmFor plays the leader: it confirms what comes over task.status for so long, and gives the last heartbeat that it confirmed.
+// confirmFor plays the leader: it confirms what comes over task.status for so long, and gives the last heartbeat that
+// it confirmed.
 func (w *world) confirmFor(d time.Duration) events.Status {
 	var last events.Status
 	for end := time.Now().Add(d); time.Now().Before(end); pass(100 * time.Millisecond) {
@@ -54,8 +55,8 @@ func hang(ctx context.Context, _ *registry.Node, _ func(context.Context, *regist
 	return ctx.Err()
 }
 
-// A node whose registry does not answer lives on as long as the leader confirms its heartbeats, and until the trust of the last of them is
-// over, counted from its sending.
+// A node whose registry does not answer lives on as long as the leader confirms its heartbeats, and until the trust of
+// the last of them is over, counted from its sending.
 func TestANodeWithoutARegistryLivesOnThroughTheLeader(t *testing.T) {
 	t.Parallel()
 	for name, bend := range map[string]func(context.Context, *registry.Node, func(context.Context, *registry.Node) error) error{
@@ -89,7 +90,8 @@ func TestANodeWithoutARegistryLivesOnThroughTheLeader(t *testing.T) {
 	}
 }
 
-// What does not confirm: a lower term, another incarnation, a heartbeat that was never sent, one that is no longer remembered.
+// What does not confirm: a lower term, another incarnation, a heartbeat that was never sent, one that is no longer
+// remembered.
 func TestWhatConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	for name, confirm := range map[string]func(w *world, counter int64) error{
@@ -180,7 +182,8 @@ func TestAFenceStopsAllWorkAtOnce(t *testing.T) {
 	})
 }
 
-// A registration that the leader gave up before its answer arrived is fenced, too: the node registers anew and starts nothing of it.
+// A registration that the leader gave up before its answer arrived is fenced, too: the node registers anew and starts
+// nothing of it.
 func TestAFenceReachesANodeThatJoins(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}
@@ -213,7 +216,8 @@ type stuck struct{ session.Registry }
 
 func (stuck) Leave(context.Context, string, string) error { return registry.ErrUnavailable }
 
-// The next session of a process takes the place of the one before at once, though that could not leave, and says whom it replaces.
+// The next session of a process takes the place of the one before at once, though that could not leave, and says whom
+// it replaces.
 func TestTheNextSessionTakesThePlaceOfTheLast(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n", nil, node.WithSeams(session.Seams{Registry: stuck{w.Registry}}))

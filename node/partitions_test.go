@@ -27,7 +27,8 @@ func (w *world) makeAnew(partitions int) {
 	}
 }
 
-// Topics that had been enlarged are made anew with fewer partitions: a node whose partition is no more begins anew on one that is there.
+// Topics that had been enlarged are made anew with fewer partitions: a node whose partition is no more begins anew on
+// one that is there.
 func TestANodeWhosePartitionIsGoneFindsAnother(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.makeAnew(8)
@@ -58,7 +59,8 @@ func TestANodeWhosePartitionIsGoneFindsAnother(t *testing.T) {
 	})
 }
 
-// Partitions that are gone for a moment end nothing, nor do topics that are gone altogether: controllers make them anew.
+// Partitions that are gone for a moment end nothing, nor do topics that are gone altogether: controllers make them
+// anew.
 func TestAPartitionThatComesBackEndsNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.makeAnew(8)

@@ -16,8 +16,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// A result that is JSON, but nested so deep that no event around it can be encoded or read, fails its own task: it must not keep the
-// reports of the others from being sent.
+// A result that is JSON, but nested so deep that no event around it can be encoded or read, fails its own task: it must
+// not keep the reports of the others from being sent.
 func TestAResultNestedTooDeepFailsItsTaskAlone(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n1", nil)
@@ -41,8 +41,9 @@ func TestAResultNestedTooDeepFailsItsTaskAlone(t *testing.T) {
 	})
 }
 
-// While nobody settles them, final reports are sent again further and further apart: with thousands of nodes the topic would fill with
-// copies while no controller is there, and the next leader could not keep up with what comes in while it reads them.
+// While nobody settles them, final reports are sent again further and further apart: with thousands of nodes the topic
+// would fill with copies while no controller is there, and the next leader could not keep up with what comes in while
+// it reads them.
 func TestUnsettledReportsAreSentAgainFurtherAndFurtherApart(t *testing.T) {
 	bubble(t, func(w *world) {
 		n := w.node("n1", nil)

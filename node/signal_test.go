@@ -24,7 +24,8 @@ func (d drains) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestRunUntilSignal signals this process: the first signal drains, with half a minute for the handler; the second ends its context.
+// TestRunUntilSignal signals this process: the first signal drains, with half a minute for the handler; the second ends
+// its context.
 func TestRunUntilSignal(t *testing.T) {
 	c := nodetest.New()
 	defer c.Close()

@@ -155,7 +155,8 @@ func TestSlotsOfAnAbandonedHandler(t *testing.T) {
 	})
 }
 
-// A new leader reads in the first heartbeat that names its term what the one before had counted, and need not wait for that heartbeat.
+// A new leader reads in the first heartbeat that names its term what the one before had counted, and need not wait for
+// that heartbeat.
 func TestTurnOverAChangeOfLeader(t *testing.T) {
 	bubble(t, func(w *world) {
 		reg := &hooked{Registry: w.Registry}

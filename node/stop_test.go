@@ -41,8 +41,8 @@ func waits(stop func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// TestC89_SoftAndHardStopAreAsConfigured: what ends within the soft time is let end, the rest is told to, and what does not within the hard time
-// is named.
+// TestC89_SoftAndHardStopAreAsConfigured: what ends within the soft time is let end, the rest is told to, and what does
+// not within the hard time is named.
 func TestC89_SoftAndHardStopAreAsConfigured(t *testing.T) {
 	t.Parallel()
 	t.Run("lets what runs end", func(t *testing.T) {

@@ -114,7 +114,8 @@ type stepped struct {
 
 func (s *stepped) Now() time.Time { return s.Clock.Now().Add(time.Duration(s.by.Load())) }
 
-// No controller believes a start that lies far ahead: a node whose clock was wrong when it began must not say so any more once that is set right.
+// No controller believes a start that lies far ahead: a node whose clock was wrong when it began must not say so any
+// more once that is set right.
 func TestAClockThatIsSetBackIsNotHeldAgainstTheNode(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := &stepped{Clock: w.Clock}
@@ -132,7 +133,8 @@ func TestAClockThatIsSetBackIsNotHeldAgainstTheNode(t *testing.T) {
 	})
 }
 
-// A node that wakes from a suspend longer than its trust does nothing of what it was about to do, whichever comes first.
+// A node that wakes from a suspend longer than its trust does nothing of what it was about to do, whichever comes
+// first.
 func TestSuspend(t *testing.T) {
 	t.Parallel()
 	t.Run("before a report", func(t *testing.T) {

@@ -2,14 +2,16 @@
 //
 // What holds for every call:
 //
-//   - Bad input changes nothing, and its answer is problem+json that says which field, what it held and what is allowed.
-//   - A write was acknowledged by the store before it is answered. If the store does not answer, the call says 503, which store that
-//     is, and that the outcome is not known. A call that needs the node registry names that one. No call needs Kafka.
+//   - Bad input changes nothing, and its answer is problem+json that says which field, what it held and what is
+//     allowed.
+//   - A write was acknowledged by the store before it is answered. If the store does not answer, the call says 503,
+//     which store that is, and that the outcome is not known. A call that needs the node registry names that one. No
+//     call needs Kafka.
 //   - The API changes a task only by the life cycle of package task, as a compare-and-set.
 //   - Bodies, pages, waits, the requests that run at once, and the time of each are bounded.
 //
-// Every controller serves it, the leader or not. What is stored or registered it reads itself; what only the leader knows,
-// its [Backend] asks the leader for.
+// Every controller serves it, the leader or not. What is stored or registered it reads itself; what only the leader
+// knows, its [Backend] asks the leader for.
 package api
 
 import (

@@ -4,8 +4,8 @@
 //
 // Two rules make it right:
 //
-//   - The load of a node is the claims that this leader has made and whose end it has not ingested, corrected upwards by
-//     the node's own heartbeat. So a burst spreads although heartbeats lag, and a slot is free as soon as the final
+//   - The load of a node is the claims that this leader has made and whose end it has not ingested, corrected upwards
+//     by the node's own heartbeat. So a burst spreads although heartbeats lag, and a slot is free as soon as the final
 //     report is ingested.
 //   - A node was last confirmed no later than the end of the first read that showed its present counter or missed its
 //     key, no later than its last heartbeat over Kafka was read, and no later than the term of this leader was on its

@@ -139,8 +139,8 @@ func (k *Kafka) Fence(ctx context.Context, term int64, list []fleet.Target) erro
 	})
 }
 
-// Announce writes the term to partitions of task.assign. It returns one error for each partition, nil where the term was
-// written.
+// Announce writes the term to partitions of task.assign. It returns one error for each partition, nil where the term
+// was written.
 func (k *Kafka) Announce(ctx context.Context, term int64, partitions []int) []error {
 	errs := make([]error, len(partitions))
 	each(len(partitions), func(i int) { errs[i] = k.toAll(ctx, partitions[i], k.event(fleet.Key{}, term)) })

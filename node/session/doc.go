@@ -17,10 +17,11 @@
 //
 //   - A node registers only once it reads from end offsets that were taken before: registered means ready.
 //   - No more handlers run than the capacity allows, and no claim starts twice, however many copies of it arrive.
-//   - Nothing is started, reported or renewed after the lease has ended. It ends NODE_LOST_AFTER - NODE_STOP_MARGIN after the last
-//     confirmed heartbeat was sent, by a clock that runs on while the machine is suspended. A late answer does not extend it.
-//   - Reports are state, not a queue. Each claim has one newest report, which is sent until the bus has it. A final report is sent until
-//     the leader has acknowledged it; only then the claim is forgotten.
+//   - Nothing is started, reported or renewed after the lease has ended. It ends NODE_LOST_AFTER - NODE_STOP_MARGIN
+//     after the last confirmed heartbeat was sent, by a clock that runs on while the machine is suspended. A late
+//     answer does not extend it.
+//   - Reports are state, not a queue. Each claim has one newest report, which is sent until the bus has it. A final
+//     report is sent until the leader has acknowledged it; only then the claim is forgotten.
 //   - Control never waits for a handler, and no handler keeps another claim from starting while slots are free.
 //   - Everything in memory is bounded, see claimLimits.
 package session

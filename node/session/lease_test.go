@@ -16,8 +16,8 @@ type hand struct {
 
 func (h *hand) Boot() time.Duration { return h.boot }
 
-// The late answer of a registry does not revive a lease, though nobody has noticed yet that it is over: a process that was frozen while it
-// waited.
+// The late answer of a registry does not revive a lease, though nobody has noticed yet that it is over: a process that
+// was frozen while it waited.
 func TestALateAnswerRevivesNothing(t *testing.T) {
 	t.Parallel()
 	at, ends := &hand{boot: time.Hour}, 0

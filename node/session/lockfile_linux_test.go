@@ -23,7 +23,8 @@ const (
 	holderStopping = "SKALDS_TEST_STATE_STOPPING"
 )
 
-// TestStateHolder is no test: it is a process that holds a state file, with a child of its own if it is told to, until it is killed.
+// TestStateHolder is no test: it is a process that holds a state file, with a child of its own if it is told to, until
+// it is killed.
 func TestStateHolder(t *testing.T) {
 	dir := os.Getenv(holderDir)
 	if dir == "" {
@@ -167,7 +168,8 @@ func TestWhatProvesNothing(t *testing.T) {
 	}
 }
 
-// A filesystem that may be shared between machines, or is not known, proves nothing; a directory that cannot be made is an error.
+// A filesystem that may be shared between machines, or is not known, proves nothing; a directory that cannot be made is
+// an error.
 func TestWhereNothingIsProven(t *testing.T) {
 	t.Parallel()
 	if _, err := openInheritable("/proc/self/comm"); !errors.Is(err, errNoProof) { // procfs is not in the list of local ones

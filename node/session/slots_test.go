@@ -13,8 +13,8 @@ import (
 	"github.com/skalds-go/skalds/pkg/task"
 )
 
-// line is a table of claims that a test talks to by names such as "b3", the claim of class b that takes 3 slots; what follows a dot only tells
-// claims apart.
+// line is a table of claims that a test talks to by names such as "b3", the claim of class b that takes 3 slots; what
+// follows a dot only tells claims apart.
 type line struct {
 	*claims
 	boot time.Duration
@@ -184,8 +184,8 @@ func TestWhatTheNodeRefuses(t *testing.T) {
 	}
 }
 
-// Over any history of claims and ends, what may run at once is never passed, none is passed by a newer one that waits for the same, and
-// everything that was taken in runs in the end.
+// Over any history of claims and ends, what may run at once is never passed, none is passed by a newer one that waits
+// for the same, and everything that was taken in runs in the end.
 func TestRoomProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

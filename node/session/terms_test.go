@@ -40,8 +40,8 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// Each leader counts on from what it reads. Whatever copies and stragglers of older events come in between, and however often the leader
-// changes, what the next one reads is the count of all that was counted.
+// Each leader counts on from what it reads. Whatever copies and stragglers of older events come in between, and however
+// often the leader changes, what the next one reads is the count of all that was counted.
 func TestTermsProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,7 +19,7 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	const no = task.Status("")
 	rows := map[task.Event][7]task.Status{
-		//                   Created         Assigning       Running         Paused          Finished      Failed        Cancelled
+		// Created, Assigning, Running, Paused, Finished, Failed, Cancelled
 		task.EventClaim:     {task.Assigning, no, no, no, no, no, no},
 		task.EventUnclaim:   {no, task.Created, no, no, no, no, no},
 		task.EventReject:    {no, task.Created, no, no, no, no, no},
