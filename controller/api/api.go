@@ -125,6 +125,13 @@ type Deps struct {
 	Metrics *prometheus.Registry
 }
 
+// The operations of the API, by what they are about. They share a server.
+type (
+	taskAPI       struct{ *server } // tasks, and why they wait
+	nodeAPI       struct{ *server } // nodes and fleet
+	dispatcherAPI struct{ *server } // the dispatcher, its settings, and the readiness of the process
+)
+
 // server is the API at work.
 type server struct {
 	Deps
@@ -143,12 +150,13 @@ func New(deps Deps) http.Handler {
 	s.metrics = newMetrics(s.Metrics, s.Tasks)
 	mux := http.NewServeMux()
 	api := humago.New(mux, humaConfig(s.Version))
-	s.registerTasks(api)
-	s.registerNodes(api)
-	s.registerFleet(api)
-	s.registerSystem(api)
-	s.registerExplain(api)
-	s.registerSettings(api)
+	tasks, nodes, dispatcher := taskAPI{s}, nodeAPI{s}, dispatcherAPI{s}
+	tasks.registerTasks(api)
+	nodes.registerNodes(api)
+	nodes.registerFleet(api)
+	dispatcher.registerSystem(api)
+	tasks.registerExplain(api)
+	dispatcher.registerSettings(api)
 	s.mountPages(mux, api)
 	return s.middleware(mux)
 }
@@ -187,9 +195,9 @@ type taskOutput struct {
 
 func (s *server) now() int64 { return s.Now().UnixMilli() }
 
-func (s *server) registerTasks(api huma.API) {
+func (s taskAPI) registerTasks(api huma.API) {
 	s.registerSubmit(api)
 	s.registerRead(api)
-	s.registerSteer(api)
+	s.registerChanges(api)
 	s.registerBulk(api)
 }

@@ -41,7 +41,7 @@ func (*full) GetHeaders() http.Header { return http.Header{"Retry-After": {"1"}}
 // admit reports whether these tasks may wait, too. The error is the answer: 422 for more than may ever wait at once,
 // else 429. What is known adds nothing and is always let through: it gets the answer of a repeat. That is looked at
 // only where there is no room, so that a submit costs no read else.
-func (s *server) admit(ctx context.Context, tasks []task.Task) error {
+func (s taskAPI) admit(ctx context.Context, tasks []task.Task) error {
 	b := &s.backlog
 	if _, ok := b.take(ctx, len(tasks)); ok {
 		return nil

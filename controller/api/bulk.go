@@ -27,7 +27,7 @@ type bulkOutput struct {
 	Body client.BulkResult
 }
 
-func (s *server) registerBulk(api huma.API) {
+func (s taskAPI) registerBulk(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "bulk-tasks", Method: http.MethodPost, Path: "/api/tasks/bulk", Tags: []string{"tasks"}, DefaultStatus: http.StatusOK,
 		Summary: "Cancel, pause, resume or retry all tasks that a filter selects",
@@ -39,7 +39,7 @@ func (s *server) registerBulk(api huma.API) {
 	}, bounded(s.bulk))
 }
 
-func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
+func (s taskAPI) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
 	do, ok := actions[in.Body.Action]
 	if !ok {
 		return nil, invalid("body.action", shorten(in.Body.Action), "must be cancel, pause, resume or retry")
@@ -83,7 +83,7 @@ func (s *server) bulk(ctx context.Context, in *bulkInput) (*bulkOutput, error) {
 }
 
 // bulkPage does it to one page, and says to how many.
-func (s *server) bulkPage(ctx context.Context, tasks []task.Task, do action, dry bool) (int, error) {
+func (s taskAPI) bulkPage(ctx context.Context, tasks []task.Task, do action, dry bool) (int, error) {
 	var changes []task.Change
 	for i := range tasks {
 		if change, needed, why := do(&tasks[i], s.now()); needed && why == "" {

@@ -22,7 +22,7 @@ type pendingOutput struct {
 	Body client.Pending
 }
 
-func (s *server) registerExplain(api huma.API) {
+func (s taskAPI) registerExplain(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "explain-task", Method: http.MethodGet, Path: "/api/tasks/{id}/explain", Tags: []string{"tasks"},
 		Summary:     "Say why a task is where it is",
@@ -37,7 +37,7 @@ func (s *server) registerExplain(api huma.API) {
 	}, bounded(s.pending))
 }
 
-func (s *server) explain(ctx context.Context, in *explainInput) (*explainOutput, error) {
+func (s taskAPI) explain(ctx context.Context, in *explainInput) (*explainOutput, error) {
 	found, err := s.Tasks.Get(ctx, []string{in.ID})
 	if err != nil {
 		return nil, s.storeFailed(ctx, "to read a task", err)
@@ -52,7 +52,7 @@ func (s *server) explain(ctx context.Context, in *explainInput) (*explainOutput,
 	return &explainOutput{Body: e}, nil
 }
 
-func (s *server) pending(ctx context.Context, _ *struct{}) (*pendingOutput, error) {
+func (s taskAPI) pending(ctx context.Context, _ *struct{}) (*pendingOutput, error) {
 	p, err := s.Backend.Pending(ctx)
 	if err != nil {
 		return nil, s.leaderFailed(ctx, "to group what waits", err)

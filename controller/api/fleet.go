@@ -17,7 +17,7 @@ type fleetOutput struct {
 	Body client.Fleet
 }
 
-func (s *server) registerFleet(api huma.API) {
+func (s nodeAPI) registerFleet(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-fleet", Method: http.MethodGet, Path: "/api/system/fleet", Tags: []string{"system"},
 		Summary:     "Say which nodes are cordoned, and which are gone",
@@ -44,7 +44,7 @@ type known struct {
 const knownTimeout = 2 * time.Second
 
 // known asks the leader. Nodes are shown without it, too: their heartbeats are in the registry.
-func (s *server) known(ctx context.Context) known {
+func (s nodeAPI) known(ctx context.Context) known {
 	asking, cancel := context.WithTimeout(ctx, knownTimeout)
 	defer cancel()
 	f, err := s.Backend.Fleet(asking)

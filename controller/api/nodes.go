@@ -43,7 +43,7 @@ type nodeOutput struct {
 	Body client.Node
 }
 
-func (s *server) registerNodes(api huma.API) {
+func (s nodeAPI) registerNodes(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-nodes", Method: http.MethodGet, Path: "/api/skalds", Tags: []string{"nodes"},
 		Summary: "List the nodes, in the order of their ids",
@@ -78,7 +78,7 @@ func (s *server) registerNodes(api huma.API) {
 
 // drain stores that a node is drained, or not any more. What is drained must be there, so that nobody waits for the
 // drain of a misspelt id; what is not may be gone.
-func (s *server) drain(ctx context.Context, id string, draining bool) error {
+func (s nodeAPI) drain(ctx context.Context, id string, draining bool) error {
 	if draining {
 		_, ok, err := s.Nodes.Node(ctx, id)
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *server) drain(ctx context.Context, id string, draining bool) error {
 	return nil
 }
 
-func (s *server) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, error) {
+func (s nodeAPI) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, error) {
 	if in.Cursor != "" && in.Page != 0 {
 		return nil, invalid("query.page", in.Page, "must not be given with a cursor")
 	}
@@ -139,7 +139,7 @@ func (s *server) listNodes(ctx context.Context, in *nodesInput) (*nodesOutput, e
 }
 
 // addTasks reads the task list of each node. One that left meanwhile has none.
-func (s *server) addTasks(ctx context.Context, nodes []client.Node) error {
+func (s nodeAPI) addTasks(ctx context.Context, nodes []client.Node) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(nodeReads)
 	for i := range nodes {
@@ -158,7 +158,7 @@ func (s *server) addTasks(ctx context.Context, nodes []client.Node) error {
 	return nil
 }
 
-func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error) {
+func (s nodeAPI) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error) {
 	n, ok, err := s.Nodes.Node(ctx, in.ID)
 	if err != nil {
 		return nil, s.registryFailed(ctx, "to read a node", err)
@@ -179,7 +179,7 @@ func (s *server) getNode(ctx context.Context, in *nodeInput) (*nodeOutput, error
 	return &nodeOutput{Body: out}, nil
 }
 
-func (s *server) nodeOf(n *registry.Node, k *known, now int64) client.Node {
+func (s nodeAPI) nodeOf(n *registry.Node, k *known, now int64) client.Node {
 	beat := *n
 	beat.Tasks, beat.CPU = nil, finite(n.CPU)
 	beat.SlotsRunning, beat.SlotsQueued = n.Slots()

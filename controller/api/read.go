@@ -48,7 +48,7 @@ type listOutput struct {
 	Body client.TaskPage
 }
 
-func (s *server) registerRead(api huma.API) {
+func (s taskAPI) registerRead(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-task", Method: http.MethodGet, Path: "/api/tasks/{id}", Tags: []string{"tasks"},
 		Summary: "Read a task, or wait for its end",
@@ -62,7 +62,7 @@ func (s *server) registerRead(api huma.API) {
 }
 
 // read returns one task. An error is the answer.
-func (s *server) read(ctx context.Context, id string) (*task.Task, error) {
+func (s taskAPI) read(ctx context.Context, id string) (*task.Task, error) {
 	tasks, err := s.Tasks.Get(ctx, []string{id})
 	if err != nil {
 		return nil, s.storeFailed(ctx, "to read a task", err)
@@ -73,7 +73,7 @@ func (s *server) read(ctx context.Context, id string) (*task.Task, error) {
 	return &tasks[0], nil
 }
 
-func (s *server) get(ctx context.Context, in *getInput) (*taskOutput, error) {
+func (s taskAPI) get(ctx context.Context, in *getInput) (*taskOutput, error) {
 	wait, err := parseWait(in.Wait)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *server) get(ctx context.Context, in *getInput) (*taskOutput, error) {
 }
 
 // waitFor looks at a task, with growing pauses, until it has ended or the time is over.
-func (s *server) waitFor(ctx context.Context, t *task.Task, wait time.Duration) (*task.Task, error) {
+func (s taskAPI) waitFor(ctx context.Context, t *task.Task, wait time.Duration) (*task.Task, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
@@ -132,7 +132,7 @@ func parseWait(text string) (time.Duration, error) {
 	return wait, nil
 }
 
-func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
+func (s taskAPI) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	status, err := parseStatuses(in.LifecycleStatus)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 
 // readPage reads one page in parts, so that its memory is bounded. A page that is too large ends early if it may, and
 // is refused otherwise: who counts in pages would miss the rest.
-func (s *server) readPage(ctx context.Context, f store.Filter, size int, mayEndEarly bool) (client.TaskPage, error) {
+func (s taskAPI) readPage(ctx context.Context, f store.Filter, size int, mayEndEarly bool) (client.TaskPage, error) {
 	page := client.TaskPage{Items: []task.Task{}}
 	bytes := 0
 	for {

@@ -72,7 +72,7 @@ type poolsOutput struct {
 // noNamespace names the namespace of tasks without one in a path.
 const noNamespace = "-"
 
-func (s *server) registerSettings(api huma.API) {
+func (s dispatcherAPI) registerSettings(api huma.API) {
 	unwell := []int{http.StatusUnprocessableEntity, http.StatusServiceUnavailable}
 	op := func(id, method, path, summary, description string, errs ...int) huma.Operation {
 		return huma.Operation{OperationID: id, Method: method, Path: path, Tags: []string{"system"}, Summary: summary, Description: description,
@@ -144,7 +144,7 @@ func (s *server) registerSettings(api huma.API) {
 	s.registerPools(api, op, unwell)
 }
 
-func (s *server) registerPools(api huma.API, op func(id, method, path, summary, description string, errs ...int) huma.Operation, unwell []int) {
+func (s dispatcherAPI) registerPools(api huma.API, op func(id, method, path, summary, description string, errs ...int) huma.Operation, unwell []int) {
 	huma.Register(api, op("list-pools", http.MethodGet, "/api/pools", "List the pools", "", http.StatusServiceUnavailable),
 		bounded(func(ctx context.Context, _ *struct{}) (*poolsOutput, error) {
 			d, err := s.Backend.Settings(ctx)
@@ -183,7 +183,7 @@ func (s *server) registerPools(api huma.API, op func(id, method, path, summary, 
 }
 
 // poolsOf shows pools by their names, given their limits. Where no leader answers, they are shown without their use.
-func (s *server) poolsOf(ctx context.Context, limits map[string]int) []client.Pool {
+func (s dispatcherAPI) poolsOf(ctx context.Context, limits map[string]int) []client.Pool {
 	names := slices.Sorted(maps.Keys(limits))
 	inUse, err := s.Backend.InUse(ctx, names)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *server) poolsOf(ctx context.Context, limits map[string]int) []client.Po
 }
 
 // change changes the settings and shows what they are then.
-func (s *server) change(ctx context.Context, set func(*store.Dispatcher) error) (*settingsOutput, error) {
+func (s dispatcherAPI) change(ctx context.Context, set func(*store.Dispatcher) error) (*settingsOutput, error) {
 	d, err := s.Backend.Change(ctx, func(d *store.Dispatcher) error {
 		if err := set(d); err != nil {
 			return err

@@ -51,7 +51,7 @@ type batchOutput struct {
 	Body batchResult
 }
 
-func (s *server) registerSubmit(api huma.API) {
+func (s taskAPI) registerSubmit(api huma.API) {
 	single := huma.Operation{
 		OperationID: "submit-task", Method: http.MethodPost, Path: "/api/tasks", Tags: []string{"tasks"},
 		Summary: "Submit a task",
@@ -81,7 +81,7 @@ func (s *server) registerSubmit(api huma.API) {
 	describeBody[batch](api, many.Path)
 }
 
-func (s *server) submit(ctx context.Context, in *rawInput) (*submitOutput, error) {
+func (s taskAPI) submit(ctx context.Context, in *rawInput) (*submitOutput, error) {
 	if err := checkJSON(in.RawBody); err != nil {
 		s.metrics.submitted(submitInvalid, 1)
 		return nil, badJSON(err)
@@ -118,7 +118,7 @@ func (s *server) submit(ctx context.Context, in *rawInput) (*submitOutput, error
 	return &submitOutput{Status: status, Location: "/api/tasks/" + url.PathEscape(t.ID), Body: &t}, nil
 }
 
-func (s *server) submitBatch(ctx context.Context, in *rawInput) (*batchOutput, error) {
+func (s taskAPI) submitBatch(ctx context.Context, in *rawInput) (*batchOutput, error) {
 	texts, err := splitBatch(in.RawBody, maxBatch)
 	if err != nil {
 		s.metrics.submitted(submitInvalid, 1)
@@ -170,7 +170,7 @@ func (s *server) submitBatch(ctx context.Context, in *rawInput) (*batchOutput, e
 }
 
 // stamp makes a task that was read a new one of this moment.
-func (s *server) stamp(t *task.Task) {
+func (s taskAPI) stamp(t *task.Task) {
 	if t.ID == "" {
 		t.ID = s.NewID()
 	}
@@ -179,7 +179,7 @@ func (s *server) stamp(t *task.Task) {
 }
 
 // itemOf says what became of one task of a batch.
-func (s *server) itemOf(ctx context.Context, t *task.Task, outcome *store.CreateOutcome) client.BatchItem {
+func (s taskAPI) itemOf(ctx context.Context, t *task.Task, outcome *store.CreateOutcome) client.BatchItem {
 	item := client.BatchItem{ID: t.ID, Status: createdStatus(outcome.Status)}
 	switch outcome.Status {
 	case store.CreateOK:

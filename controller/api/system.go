@@ -25,7 +25,7 @@ type livenessOutput struct {
 	}
 }
 
-func (s *server) registerSystem(api huma.API) {
+func (s dispatcherAPI) registerSystem(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-dispatcher", Method: http.MethodGet, Path: "/api/system/dispatcher", Tags: []string{"system"},
 		Summary: "Say what the dispatcher does",
@@ -54,7 +54,7 @@ func (s *server) registerSystem(api huma.API) {
 	}, bounded(s.ready))
 }
 
-func (s *server) dispatcher(ctx context.Context) (*dispatcherBody, error) {
+func (s dispatcherAPI) dispatcher(ctx context.Context) (*dispatcherBody, error) {
 	status, err := s.Backend.Status(ctx)
 	if err != nil {
 		return nil, s.storeFailed(ctx, "to read the dispatcher's state", err)
@@ -62,7 +62,7 @@ func (s *server) dispatcher(ctx context.Context) (*dispatcherBody, error) {
 	return &dispatcherBody{Body: status}, nil
 }
 
-func (s *server) setDispatcher(ctx context.Context, in *dispatcherBody) (*dispatcherBody, error) {
+func (s dispatcherAPI) setDispatcher(ctx context.Context, in *dispatcherBody) (*dispatcherBody, error) {
 	strategy, ok := placement.ParseStrategy(in.Body.Strategy)
 	if !ok {
 		return nil, invalid("body.strategy", shorten(in.Body.Strategy), "must be one of %v, without regard to case", placement.Strategies())
@@ -73,7 +73,7 @@ func (s *server) setDispatcher(ctx context.Context, in *dispatcherBody) (*dispat
 	return s.dispatcher(ctx)
 }
 
-func (s *server) ready(ctx context.Context, _ *struct{}) (*readinessOutput, error) {
+func (s dispatcherAPI) ready(ctx context.Context, _ *struct{}) (*readinessOutput, error) {
 	missing := s.Backend.NotReady(ctx)
 	if len(missing) > 0 {
 		return &readinessOutput{Status: http.StatusServiceUnavailable, Body: client.Readiness{Status: "not ready", NotReady: missing}}, nil

@@ -45,7 +45,7 @@ func Pause(t *Task, now int64) (Change, bool) {
 	if t.Target() != Running {
 		return Change{}, false
 	}
-	c := t.steer(now)
+	c := t.changeDesired(now)
 	switch {
 	case !t.Held():
 		c.To, c.Unassign, c.ClearDesired = Paused, true, true
@@ -63,7 +63,7 @@ func Resume(t *Task, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() || t.Target() == Running {
 		return Change{}, false
 	}
-	c := t.steer(now)
+	c := t.changeDesired(now)
 	switch {
 	case !t.Held():
 		c.To, c.ClearDesired = Created, true
@@ -75,8 +75,8 @@ func Resume(t *Task, now int64) (Change, bool) {
 	return c, true
 }
 
-// steer starts a change that applies only while Desired is as it was read.
-func (t *Task) steer(now int64) Change {
+// changeDesired starts a change that applies only while Desired is as it was read.
+func (t *Task) changeDesired(now int64) Change {
 	return Change{ID: t.ID, From: t.LifecycleStatus.bit(), Attempt: t.Attempt, ClaimID: t.ClaimID, IfDesired: new(t.Desired),
 		To: t.LifecycleStatus, UpdatedAt: now}
 }
@@ -87,7 +87,7 @@ func ApplyDesired(t *Task, now int64) (Change, bool) {
 	if t.Desired == "" || t.Held() || t.LifecycleStatus.Terminal() {
 		return Change{}, false
 	}
-	c := t.steer(now)
+	c := t.changeDesired(now)
 	c.ClearDesired = true
 	switch t.Target() {
 	case Cancelled:
@@ -106,7 +106,7 @@ func Attach(t *Task, attachments json.RawMessage, now int64) (Change, bool) {
 	if t.LifecycleStatus.Terminal() {
 		return Change{}, false
 	}
-	c := t.steer(now)
+	c := t.changeDesired(now)
 	c.IfDesired = nil // the two have nothing to do with each other
 	c.Update = &Update{From: t.AttachmentsVersion, Attachments: attachments}
 	return c, true

@@ -33,7 +33,7 @@ type deleteOutput struct {
 	Body   any
 }
 
-func (s *server) registerSteer(api huma.API) {
+func (s taskAPI) registerChanges(api huma.API) {
 	conflicting := func(what string) map[string]*huma.Response {
 		return map[string]*huma.Response{"409": {Description: what, Content: problemContent[conflict](api)}}
 	}
@@ -72,7 +72,7 @@ func (s *server) registerSteer(api huma.API) {
 	}, bounded(s.remove))
 }
 
-func (s *server) setStatus(ctx context.Context, in *statusInput) (*taskOutput, error) {
+func (s taskAPI) setStatus(ctx context.Context, in *statusInput) (*taskOutput, error) {
 	name, location := in.Body.LifecycleStatus, "body.lifecycleStatus"
 	if name == "" {
 		name, location = in.Body.Status, "body.status"
@@ -89,7 +89,7 @@ func (s *server) setStatus(ctx context.Context, in *statusInput) (*taskOutput, e
 	return &taskOutput{Body: t}, err
 }
 
-func (s *server) remove(ctx context.Context, in *deleteInput) (*deleteOutput, error) {
+func (s taskAPI) remove(ctx context.Context, in *deleteInput) (*deleteOutput, error) {
 	if !in.Purge {
 		t, _, err := s.act(ctx, in.ID, actions["cancel"])
 		return &deleteOutput{Status: http.StatusOK, Body: t}, err
@@ -148,7 +148,7 @@ func unless(ok bool, why string) string {
 	return why
 }
 
-func (s *server) act(ctx context.Context, id string, do action) (*task.Task, bool, error) {
+func (s taskAPI) act(ctx context.Context, id string, do action) (*task.Task, bool, error) {
 	return s.swap(ctx, id, func(t *task.Task) (task.Change, bool, error) {
 		change, needed, why := do(t, s.now())
 		if why != "" {
@@ -163,7 +163,7 @@ type attachmentsInput struct {
 	RawBody []byte
 }
 
-func (s *server) setAttachments(ctx context.Context, in *attachmentsInput) (*taskOutput, error) {
+func (s taskAPI) setAttachments(ctx context.Context, in *attachmentsInput) (*taskOutput, error) {
 	if err := checkJSON(in.RawBody); err != nil {
 		return nil, badJSON(err)
 	}
@@ -191,7 +191,7 @@ func (s *server) setAttachments(ctx context.Context, in *attachmentsInput) (*tas
 
 // swap changes a task by compare-and-set, and returns it as it is then, and whether it was changed. decide returns the
 // change for the task as it was read, whether one is needed at all, or why it cannot be.
-func (s *server) swap(ctx context.Context, id string, decide func(*task.Task) (task.Change, bool, error)) (*task.Task, bool, error) {
+func (s taskAPI) swap(ctx context.Context, id string, decide func(*task.Task) (task.Change, bool, error)) (*task.Task, bool, error) {
 	for range maxSwaps {
 		t, err := s.read(ctx, id)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func newTaskCancel() *cobra.Command {
-	return steerCommand(&cobra.Command{
+	return changeCommand(&cobra.Command{
 		Use:   "cancel [ID...]",
 		Short: "Cancel tasks",
 		Long: `Cancel tasks. One that no node holds is cancelled at once; for one that runs the request is stored and its node carries it out
@@ -25,7 +25,7 @@ In place of ids, --status, --class, --executor and --id-prefix select tasks: wit
 }
 
 func newTaskPause() *cobra.Command {
-	return steerCommand(&cobra.Command{
+	return changeCommand(&cobra.Command{
 		Use:   "pause [ID...]",
 		Short: "Pause tasks",
 		Long: `Pause tasks. One that waits, also at its node, is held back. One that runs is paused once its handler comes to a place where it can
@@ -39,7 +39,7 @@ In place of ids, --status, --class, --executor and --id-prefix select tasks: wit
 }
 
 func newTaskResume() *cobra.Command {
-	return steerCommand(&cobra.Command{
+	return changeCommand(&cobra.Command{
 		Use:   "resume [ID...]",
 		Short: "Let paused tasks go on, or undo a request",
 		Long: `Let paused tasks go on. It undoes a pause or a cancel that is not yet carried out, too. A task that has ended is refused (exit code 1).
@@ -51,7 +51,7 @@ In place of ids, --status, --class, --executor and --id-prefix select tasks: wit
 }
 
 func newTaskRetry() *cobra.Command {
-	return steerCommand(&cobra.Command{
+	return changeCommand(&cobra.Command{
 		Use:   "retry [ID...]",
 		Short: "Run ended tasks again",
 		Long: `Run tasks again that have ended, each as a new attempt of the same task. A task that has not ended is refused (exit code 1).
@@ -126,8 +126,8 @@ func (s *selection) check(cmd *cobra.Command, ids []string) (bool, error) {
 	return selects, nil
 }
 
-// steerCommand does one thing to each task that is named, or to all that are selected.
-func steerCommand(cmd *cobra.Command, action, done string, do func(*client.Client, context.Context, string) (task.Task, error)) *cobra.Command {
+// changeCommand does one thing to each task that is named, or to all that are selected.
+func changeCommand(cmd *cobra.Command, action, done string, do func(*client.Client, context.Context, string) (task.Task, error)) *cobra.Command {
 	var flags apiFlags
 	var sel selection
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
@@ -144,7 +144,7 @@ func steerCommand(cmd *cobra.Command, action, done string, do func(*client.Clien
 		}
 		return flags.with(func(c *client.Client) error {
 			if !selects {
-				return steerEach(cmd, c, flags.format, ids, do)
+				return changeEach(cmd, c, flags.format, ids, do)
 			}
 			filter := client.BulkFilter{LifecycleStatus: status, ClassName: sel.class, Executor: sel.executor, IDPrefix: sel.idPrefix}
 			sum, err := c.Bulk(cmd.Context(), client.Bulk{Action: action, Filter: filter, All: sel.all, DryRun: sel.dryRun})
@@ -168,7 +168,7 @@ func printBulk(cmd *cobra.Command, f format, sum client.BulkResult, done string,
 		thousands(int64(sum.Changed)), thousands(int64(sum.Matched)), verb, thousands(int64(sum.Skipped)))
 }
 
-func steerEach(cmd *cobra.Command, c *client.Client, f format, ids []string, do func(*client.Client, context.Context, string) (task.Task, error)) error {
+func changeEach(cmd *cobra.Command, c *client.Client, f format, ids []string, do func(*client.Client, context.Context, string) (task.Task, error)) error {
 	done, err := each(cmd.Context(), ids, func(id string) (task.Task, error) { return do(c, cmd.Context(), id) })
 	table := taskTable{w: cmd.OutOrStdout(), format: f}
 	if len(done) > 0 {
