@@ -80,7 +80,6 @@ func TestWide(t *testing.T) {
 	}
 }
 
-
 func TestCommentsAndProseWrap(t *testing.T) {
 	t.Parallel()
 	for file, text := range tracked(t) {
