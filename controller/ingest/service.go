@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/skalds-go/skalds/events"
@@ -52,8 +51,8 @@ type Service struct {
 	ackAt   time.Duration // when acknowledgements are sent; 0 = none wait
 	saveAt  time.Duration // when positions are stored; 0 = all are
 
-	mu        sync.Mutex
-	listening *loop.Group // set by Listen
+	// Listen and Load, of which one is called after the other, set these.
+	listening *loop.Group
 	early     *loop.Group // reads only heartbeats, until Load has succeeded
 	loaded    bool
 }
@@ -71,8 +70,6 @@ func (s *Service) Progress() *Progress { return s.progress }
 // all. Nodes that know of this leader obey no other one, even while the store does not answer from which positions to
 // read.
 func (s *Service) Listen(g *loop.Group) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.listening = g
 	g.Start(s.confirmLoop())
 	if s.loaded {
@@ -103,14 +100,9 @@ func (s *Service) Load(ctx context.Context) error {
 		}
 		s.progress.set(p, at)
 	}
-	s.mu.Lock()
-	early := s.early
-	s.mu.Unlock()
-	if early != nil {
-		early.Stop()
+	if s.early != nil {
+		s.early.Stop()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.loaded = true
 	if s.listening != nil {
 		s.readAll()

@@ -83,14 +83,7 @@ func (l *lease) fence() {
 }
 
 // isLost reports whether a live session has lost its lease.
-func (l *lease) isLost() bool {
-	select {
-	case <-l.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (l *lease) isLost() bool { return l.lost.Take() }
 
 // confirm is lease.confirm with the lock.
 func (c *core) confirm(sent time.Duration) {

@@ -52,9 +52,6 @@ func (g *Group) ended() {
 	}
 }
 
-// Cancel ends the context of the group without waiting for its loops.
-func (g *Group) Cancel() { g.cancel() }
-
 // Wait returns when everything that the group runs has ended. Only one caller may wait at a time.
 func (g *Group) Wait() {
 	for g.left() > 0 {
