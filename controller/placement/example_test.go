@@ -49,8 +49,9 @@ func ExampleCluster_Explain() {
 	why, help := e.Describe()
 	fmt.Println(why)
 	fmt.Println(help)
-	// Output: Nothing keeps it waiting: it is placed when its turn comes. IDLE|ROUND_ROBIN would send it to one now (0
-	// tasks given to it so far). 2 nodes, 1 full [two] It takes 4 slots for the class resize, and the most that is free
-	// on the 2 nodes that could run it is 3 (one, two). Wait for a task to end, or start another node: skalds task list
-	// --status Running shows what runs.
+	// Output:
+	// Nothing keeps it waiting: it is placed when its turn comes. IDLE|ROUND_ROBIN would send it to one now (0 tasks given to it so far).
+	// 2 nodes, 1 full [two]
+	// It takes 4 slots for the class resize, and the most that is free on the 2 nodes that could run it is 3 (one, two).
+	// Wait for a task to end, or start another node: skalds task list --status Running shows what runs.
 }

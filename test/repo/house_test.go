@@ -24,7 +24,7 @@ const (
 var linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
 
 // wide returns the numbers of the lines of comments (Go) or prose (Markdown) that are wider than maxColumns. Tables,
-// code, directives and the targets of links cannot wrap.
+// code, directives, the output of examples and the targets of links cannot wrap.
 func wide(name, text string) []int {
 	var numbers []int
 	inCode := false
@@ -33,7 +33,12 @@ func wide(name, text string) []int {
 		trimmed := strings.TrimSpace(line)
 		switch path.Ext(name) {
 		case ".go":
-			if !strings.HasPrefix(trimmed, "// ") {
+			if !strings.HasPrefix(trimmed, "//") {
+				inCode = false
+				continue
+			}
+			inCode = inCode || trimmed == "// Output:"
+			if inCode || !strings.HasPrefix(trimmed, "// ") {
 				continue
 			}
 		case ".md":
@@ -65,6 +70,7 @@ func TestWide(t *testing.T) {
 		"comment":       {"a.go", "package a\n\n\t// " + long, 1},
 		"short comment": {"a.go", "// short", 0},
 		"code":          {"a.go", `const a = "` + long + `"`, 0},
+		"output":        {"a.go", "\t// Output:\n\t// " + long + "\n}\n\n// " + long, 1},
 		"directive":     {"a.go", "//nolint:x " + long, 0},
 		"address":       {"a.go", "// https://example.org/" + strings.Repeat("x", 120) + " has it", 0},
 		"prose":         {"a.md", long, 1},
